@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from agent_dev.agent_git import refs
 from agent_dev.errors import AgentDevError
-from agent_dev.fs import acl, background_removal, dir_tree, durable, walk
+from agent_dev.fs import acl, attribute_digest, background_removal, dir_tree, durable, walk
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.merge import session_access
 from agent_dev.merge.review import Review, open_review
@@ -367,7 +367,14 @@ def _is_still_restored(tree: dir_tree.Tree, op: Operation, found: Entry | None) 
         return whole_directories.is_unchanged_at(tree, op)
     if op.new is None or found is None or not op.new.matches(found) or found.links > 1:
         return False
-    return found.type is not FileType.FILE or found.mode == op.new.mode
+    return found.type is not FileType.FILE or (found.mode == op.new.mode and not has_other_attributes(tree, op))
+
+
+def has_other_attributes(tree: dir_tree.Tree, op: Operation) -> bool:
+    """Return whether a file has other attributes or another ACL than when an operation applied it."""
+    folder, _, name = op.key.path.rpartition(b"/")
+    recorded = op.attributes_digest
+    return bool(recorded) and attribute_digest.digest_attributes(tree.directory(folder), name) != recorded
 
 
 def _is_saved_restored(merge: merge_execution.Merge, tree: dir_tree.Tree, key: Key, slot: str) -> bool:
@@ -377,7 +384,10 @@ def _is_saved_restored(merge: merge_execution.Merge, tree: dir_tree.Tree, key: K
         wanted, found = kept.entry_at(slot.encode()), tree.entry_at(key.path)
         if wanted is None or found is None or (found.type, found.size, found.target) != (wanted.type, wanted.size, wanted.target):
             return False
-        return wanted.type is not FileType.FILE or kept.read(slot.encode(), wanted.size) == tree.read(key.path, found.size)
+        if wanted.type is not FileType.FILE:
+            return True
+        is_same = (found.mode & 0o777, found.attributes) == (wanted.mode & 0o777, wanted.attributes)
+        return is_same and kept.read(slot.encode(), wanted.size) == tree.read(key.path, found.size)
     finally:
         kept.close()
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
-from agent_dev.fs import acl, attribute_digest, digest, disk_space
+from agent_dev.fs import acl, digest, disk_space
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import RefUpdate
 from agent_dev.merge import conclude, history, recover, undo_refs, undo_three_way
@@ -375,14 +375,7 @@ def _metadata_change(
     if now.type is FileType.DIRECTORY:
         own = acl.attributes_with_acl(merging.real_trees[op.key.root], op.key.path, now)
         return DIRECTORY_CHANGED if (now.mode, {*own}) != (mark.mode, {*leaving.attributes}) else ""
-    return ATTRIBUTES_CHANGED if not is_forward and _has_new_attributes(merging, op) else ""
-
-
-def _has_new_attributes(merging: merge_execution.Merge, op: Operation) -> bool:
-    """Return whether a merged file has other attributes or another ACL than when it was merged."""
-    folder, _, name = op.key.path.rpartition(b"/")
-    parent = merging.real_trees[op.key.root].directory(folder)
-    return bool(op.attributes_digest) and attribute_digest.digest_attributes(parent, name) != op.attributes_digest
+    return ATTRIBUTES_CHANGED if not is_forward and conclude.has_other_attributes(merging.real_trees[op.key.root], op) else ""
 
 
 def _is_same_link(was: EntryMark, now: Entry | None) -> bool:
@@ -407,7 +400,7 @@ def _has_same_bytes(merging: merge_execution.Merge, number: int, was: EntryMark)
         or now.mode != was.mode
         or op.new is None
         or op.new.inode != was.inode
-        or _has_new_attributes(merging, op)
+        or conclude.has_other_attributes(merging.real_trees[op.key.root], op)
     ):
         return False
     try:

@@ -75,6 +75,8 @@ class Driver:
 
     def _run(self, ops: Iterable[tuple[int, Operation]], *, is_forward: bool, is_strict: bool) -> dict[int, str]:
         stopped: dict[int, str] = {}
+        for real in self._reals:
+            real.close_directories()  # the user may have renamed one since it was opened
         for number, op in ops:
             try:
                 if not self._run_op(op, is_forward=is_forward, is_strict=is_strict):

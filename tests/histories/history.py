@@ -243,9 +243,9 @@ class Player:
         if done.id:
             one.version += 1
             version = -1 if met.paths else one.version  # the earlier list of changes may be outdated
-            self.merges.append(
-                Merge(done.id, one.id, version, *met.split(began, self.real, view, taken.keys() - dropped), told, view)
-            )
+            split = met.split(began, self.real, view, taken.keys() - dropped)
+            by_both = met.by_both(began, self.real, view, taken.keys() - dropped)
+            self.merges.append(Merge(done.id, one.id, version, *split, told, view, by_both=by_both))
 
     def _interference(self) -> AbstractContextManager[Interference]:
         self._acts += bool(self._step.concurrent)
@@ -324,6 +324,7 @@ class Player:
         merge.is_undone = merge.is_undone and not done.paths
         paths = {key.path for key in done.paths}
         merge.redone(paths, met.split(began, self.real, merge.after, paths)[0])
+        merge.by_both |= met.by_both(began, self.real, merge.after, paths)
         session = next(one for one in self.world.sessions if one.id == merge.session)
         session.version += 100
 

@@ -5,7 +5,7 @@ A path is *near* another one if it is the same, above it or below it.
 
 import re
 import stat
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -119,25 +119,36 @@ class Interference:
         return {path: one for path, one in (tree | changed).items() if one is not None}
 
     def split(
-        self, before: TreeEntries, after: TreeEntries, view: TreeEntries, taken: Container[bytes]
+        self, before: TreeEntries, after: TreeEntries, view: TreeEntries, taken: Collection[bytes]
     ) -> tuple[TreeEntries, TreeEntries]:
         """Return the trees before and after a merge: at paths that were merged already, the user changed the merge's result.
 
         If the user made the same change as the merge, and the merge reports it, it counts as the merge's. What the user created,
-        and the merge does not report, is the user's: a directory may be renamed while the merge writes in it.
+        and the merge does not report, is the user's: a directory may be renamed while the merge writes in it, or deletes in it.
         """
         began, made = dict(before), dict(after)
-        for path in self.paths:
-            is_meant = path in taken and not is_alike(view.get(path), before.get(path))
-            if is_meant and self.now.get(path) == after.get(path) and is_alike(view.get(path), after.get(path)):
-                continue
+        by_both = self.by_both(before, after, view, taken)
+        deleted = [self.was[path] for path in taken if path in self.was and path not in after]
+        for path in self.paths - by_both:
             if path not in self.was and path not in taken and path in after:
                 began[path] = after[path]
+            elif path not in self.was and path not in after and self.now[path] in deleted:
+                continue  # moved with its directory, where the merge deleted it
             elif self.was.get(path) == before.get(path):
                 _put(began, path, self.now.get(path))
             else:
                 _put(made, path, self.was.get(path))
         return began, made
+
+    def by_both(self, before: TreeEntries, after: TreeEntries, view: TreeEntries, taken: Collection[bytes]) -> frozenset[bytes]:
+        """Return the paths of which the merge reports the change that the user made, too.
+
+        An undo restores what was there before the merge, or what the user made of it, depending on who came first.
+        """
+        meant = (path for path in self.paths if path in taken and not is_alike(view.get(path), before.get(path)))
+        return frozenset(
+            path for path in meant if self.now.get(path) == after.get(path) and is_alike(view.get(path), after.get(path))
+        )
 
     def apart(self, tree: TreeEntries) -> TreeEntries:
         """Return a tree without the entries near a path that the user changed: there a command may stop at any point."""
@@ -172,6 +183,7 @@ class Merge:
     undone: TreeEntries = field(default_factory=dict)
     undone_at: int = -1  # the number of the user's actions before that undo
     back: frozenset[bytes] = frozenset()  # paths that an undo restored, and no redo changed since
+    by_both: frozenset[bytes] = frozenset()  # see Interference.by_both
 
     def is_back(self, path: bytes) -> bool:
         """Return whether an undo restored a path, or all that the merge changed below a directory that is no change itself."""
@@ -288,7 +300,7 @@ def check_undo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
         elif was != merge.after.get(path):
             is_kept = now == was or is_folder_kept(merge.after.get(path), was, now)
             demand(is_kept, f"undo: the user's {path!r}, {shown(was)}, became {shown(now)}")
-        elif now != merge.before.get(path):
+        elif now != merge.before.get(path) and not (path in merge.by_both and now == was):
             is_told = is_near(path, left) or (is_folder(was) and any(one.startswith(path + b"/") for one in after))  # not empty
             demand(
                 is_told and now == was,

@@ -315,6 +315,26 @@ FOUND = {
         Step("user", (("attribute", b"n", b"<u000002>"),)),
         Step("redo"),
     ),
+    "a redo does not apply an attribute that the agent set since the undo": (
+        Step("user", (("write", b"d/e/a", b"<u000001>"),)),
+        Step("run", (("write", b"d/e/a", b"<a000001>"),)),
+        Step("merge all"),
+        Step("undo"),
+        Step("resume", (("attribute", b"d/e/a", b"<a000002>"),)),
+        Step("redo"),
+    ),
+    "the user makes the agent's change in the last instant before the merge": (
+        Step("user", (("write", b"a", b"<u000001>"), ("write", b"c", b"<u000002>"))),
+        Step("run", (("chmod", b"a", 0o444), ("edit", b"c", b"<a000001>"))),
+        Step("merge all", (), 0, (("chmod", b"a", 0o444),), 30),
+        Step("undo"),
+    ),
+    "the user renames a directory in which a merge deletes a file": (
+        Step("user", (("write", b"n/x", b"<u000001>"),)),
+        Step("run", (("write", b"b", b"<a000001>"), ("remove", b"n/x", b"<a000002>"))),
+        Step("merge all", (), 0, (("rename", b"n", b"-x"),), 22),
+        Step("undo"),
+    ),
 }
 
 

@@ -83,6 +83,25 @@ def test_a_directory_that_the_user_changed_between_plan_and_operation_stays(
 
 
 @pytest.mark.parametrize("step", ["put", "remove"])
+def test_a_directory_renamed_after_it_was_opened_is_not_changed(world: World, step: str) -> None:
+    place(world.real, {"d": SORTS[DIRECTORY], "d/x": OTHERS[FILE]})
+    place(world.upper, {"d": SORTS[DIRECTORY], "d/x": SORTS[FILE]})
+    made = getattr(world, step)("d/x")
+    calls: list[str] = []
+
+    def act(call: str, _words: tuple[object, ...]) -> None:
+        calls.append(call)
+        if calls == [call]:
+            (world.real / "d").rename(world.real / "mine")
+
+    with faults.with_hook(act):
+        done = world.apply(made)
+
+    assert tree_of(world.real)[b"mine/x"] == OTHERS[FILE]
+    assert list(done.stopped) == [key("d/x")]
+
+
+@pytest.mark.parametrize("step", ["put", "remove"])
 def test_an_entry_removed_by_the_user_stays_removed(world: World, step: str) -> None:
     place(world.real, {"x": OTHERS[FILE]})
     place(world.upper, {"x": SORTS[FILE]})
