@@ -11,7 +11,7 @@ from agent_dev.checkpoint import checkpoint_store, live_session, node_table, res
 from agent_dev.checkpoint.node_table import Pieces
 from agent_dev.checkpoint.restore_plan import Node, Table
 from agent_dev.errors import CannotRollBack, DamagedCheckpoint
-from agent_dev.fs import state_files
+from agent_dev.fs import checksummed_json, state_files
 from agent_dev.linux import syscalls
 from agent_dev.overlay import lower_snapshot
 from agent_dev.session import events, store
@@ -63,19 +63,36 @@ def _log_result(session: store.Session, result: RollbackResult) -> RollbackResul
 
 
 def resume_rollback(session: store.Session) -> None:
-    """Finish an interrupted rollback of a locked session that has ended. Raises CannotRollBack."""
-    with open(f"{session.folder}/{_PENDING}", encoding="utf-8", errors="surrogateescape", newline="") as file:
-        number, *paths = file.read().split("\0")
+    """Finish an interrupted rollback of a locked session that has ended; revert it if its mark is damaged.
+
+    Raises CannotRollBack.
+    """
+    with open(f"{session.folder}/{_PENDING}", "rb") as file:
+        data = file.read()
+    try:
+        mark = checksummed_json.loads(data)
+        number, paths = mark["number"], tuple(mark["paths"])
+    except ValueError:
+        number, paths = _number_before(session), ()
     record = store.read_record(session)
     try:
         now = checkpoint_store.current_pieces(session, record)
     except OSError as error:
-        raise _failure(int(number), error) from error
-    _restore_trees(session, record, int(number), _trees(session, record, int(number), now, tuple(paths)))
+        raise _failure(number, error) from error
+    _restore_trees(session, record, number, _trees(session, record, number, now, paths))
+
+
+def _number_before(session: store.Session) -> int:
+    """Return the checkpoint that an interrupted rollback took first. Raises CannotRollBack."""
+    last = checkpoint_store.list_checkpoints(session)[-1:]
+    if not last or last[0].cause != checkpoint_store.ROLLBACK:
+        hint = f"agent-dev discard {session.id} removes the session; undiscard restores it"
+        raise CannotRollBack(message="an interrupted rollback cannot be finished: its record is damaged", hint=hint)
+    return last[0].number
 
 
 def _mark_pending(session: store.Session, number: int, paths: tuple[str, ...]) -> None:
-    data = "\0".join((str(number), *paths)).encode(errors="surrogateescape")
+    data = checksummed_json.dumps({"number": number, "paths": paths})
     state_files.replace_file(f"{session.folder}/{_PENDING}", data, is_durable=True)
     _sync(session.folder)
 

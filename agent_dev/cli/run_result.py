@@ -2,7 +2,7 @@
 
 import os
 
-from agent_dev.fs import fast_json, state_files
+from agent_dev.fs import checksummed_json, fast_json, state_files
 from agent_dev.run.job import RunOutcome
 from agent_dev.session.store import Session
 from agent_dev.value import Value
@@ -46,7 +46,7 @@ def parse_result(data: bytes) -> RunResult:
 def keep_result(folder: str, result: RunResult) -> None:
     """Keep a result in the session's folder."""
     try:
-        state_files.replace_file(f"{folder}/{_FILE}", result.encode())
+        state_files.replace_file(f"{folder}/{_FILE}", checksummed_json.dumps(result.as_dict()))
     except OSError:
         return  # full disk: the record of the session has the exit code
 
@@ -55,7 +55,7 @@ def kept_result(folder: str) -> RunResult | None:
     """Return the result that is kept in a session's folder, or None."""
     try:
         with open(f"{folder}/{_FILE}", "rb", 0) as file:
-            return parse_result(file.read())
+            return RunResult(**checksummed_json.loads(file.read()))
     except (OSError, ValueError, TypeError):
         return None
 

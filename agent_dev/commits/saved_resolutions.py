@@ -1,12 +1,12 @@
 """Resolutions of commit conflicts, saved in their session for the next review; each is identified by the ids of all sides."""
 
-import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agent_dev.fs import checksummed_json
 from agent_dev.fs.state_files import replace_file
 from agent_dev.git.merge_tree_conflict import Blob, PathConflict
 from agent_dev.merge.resolution_codec import FileResolution, decode_resolution, encode_resolution
@@ -27,8 +27,8 @@ class SavedResolutions:
 def load_resolutions(folder: str) -> SavedResolutions:
     """Return the saved resolutions of a session's folder; none if they cannot be read."""
     try:
-        with open(f"{folder}/{_NAME}", encoding="utf-8") as file:
-            return _read(json.load(file))
+        with open(f"{folder}/{_NAME}", "rb") as file:
+            return _read(checksummed_json.loads(file.read()))
     except (OSError, ValueError, LookupError, TypeError):
         return SavedResolutions()
 
@@ -45,7 +45,7 @@ def save_resolutions(folder: str, resolutions: SavedResolutions) -> None:
             for conflict, resolution in resolutions.resolutions.items()
         ]
         document = {"version": _VERSION, "at": b64encode(resolutions.current_path).decode(), "answers": rows}
-        replace_file(path, json.dumps(document).encode())
+        replace_file(path, checksummed_json.dumps(document))
     except OSError:
         return  # losing them is harmless
 

@@ -2,6 +2,8 @@
 
 import os
 
+from agent_dev.fs import checksummed_json
+
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -28,11 +30,15 @@ def remove_external_objects(folder: str) -> None:
         fd = os.open(f"{folder}/objects.elsewhere", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
         return
-    paths = os.read(fd, 1 << 20).split(b"\0")
+    lines = os.read(fd, 1 << 20).split(b"\n")
     os.close(fd)
-    for path in paths:
-        if path and os.path.isdir(path):
-            remove_tree(os.fsdecode(path))
+    for line in lines:
+        try:
+            path = checksummed_json.loads(line)["path"]
+        except ValueError:
+            continue  # a damaged line could name the directory above
+        if os.path.isdir(path):
+            remove_tree(path)
 
 
 def _remove(parent: int, name: str) -> None:

@@ -3,6 +3,7 @@
 import errno
 import os
 
+from agent_dev.fs import checksummed_json
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.git.formats.ref_format import parse_alternates
 from agent_dev.linux import streams
@@ -50,7 +51,7 @@ def link_store(store: str, links_dir: str, outside: tuple[str, str]) -> str:
 def append_to_list(path: str, directory: str) -> None:
     """Add a directory to a session's list of hard-linked objects on other file systems."""
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
-    os.write(fd, os.fsencode(directory) + b"\0")
+    os.write(fd, b"\n%b\n" % checksummed_json.dumps({"path": directory}))
     os.close(fd)
 
 

@@ -75,7 +75,8 @@ class NetworkLease:
             fcntl.flock(fd, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except BlockingIOError:
             with open(fd, closefd=False, encoding="utf-8", errors="replace") as file:
-                return [line.split() for line in file if line.strip()]
+                first, *rows = [line.split() for line in file if line.strip()] or [[]]
+                return [first, *(row for row in rows if len(row) > 1)]  # a damaged row names no directory
         else:
             _unlink(path)
             return []

@@ -3,7 +3,6 @@
 The selection is restored for the changes that are still the same.
 """
 
-import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
@@ -13,6 +12,7 @@ from typing import Any
 
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.diff.review_note import ReviewNote
+from agent_dev.fs import checksummed_json
 from agent_dev.fs.entry import Key
 from agent_dev.fs.state_files import replace_file
 from agent_dev.merge.resolution_codec import FileResolution, decode_resolution, encode_resolution
@@ -58,7 +58,7 @@ def save(review: Review, draft: SavedSelection) -> None:
             "notes": [_note_row(note) for note in draft.notes],
         }
         document = {"version": _VERSION, "at": _row(draft.cursor) if draft.cursor else None, **keys}
-        replace_file(path, json.dumps(document).encode())
+        replace_file(path, checksummed_json.dumps(document))
     except OSError:
         return  # a draft is a convenience; the changes are safe in the session
 
@@ -66,8 +66,8 @@ def save(review: Review, draft: SavedSelection) -> None:
 def load(review: Review) -> SavedSelection:
     """Return the saved draft without changes that differ by now; an empty draft if there is none or it is unreadable."""
     try:
-        with open(f"{review.session.folder}/{_NAME}", encoding="utf-8") as file:
-            return _read(json.load(file), review.changes.by_key())
+        with open(f"{review.session.folder}/{_NAME}", "rb") as file:
+            return _read(checksummed_json.loads(file.read()), review.changes.by_key())
     except (OSError, ValueError, LookupError, TypeError):
         return SavedSelection()
 
@@ -75,8 +75,8 @@ def load(review: Review) -> SavedSelection:
 def load_notes(folder: str) -> tuple[ReviewNote, ...]:
     """Return the saved notes of a session, given its folder; none if they are missing or unreadable."""
     try:
-        with open(f"{folder}/{_NAME}", encoding="utf-8") as file:
-            return _notes(json.load(file))
+        with open(f"{folder}/{_NAME}", "rb") as file:
+            return _notes(checksummed_json.loads(file.read()))
     except (OSError, ValueError, LookupError, TypeError, AttributeError):
         return ()
 

@@ -105,6 +105,8 @@ def read_answer(folder: str, number: int) -> str:
             found = file.read()
     except FileNotFoundError:
         return ""
+    except ValueError:
+        return NO  # damaged
     return found if found in _ANSWERS else NO
 
 

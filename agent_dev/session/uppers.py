@@ -4,12 +4,11 @@ Unlocked directories are recorded in the session's folder: the next command that
 this one is killed.
 """
 
-import json
 import os
 from collections.abc import Iterable
 from functools import partial
 
-from agent_dev.fs import dir_tree, durable, unlocked_directories
+from agent_dev.fs import checksummed_json, dir_tree, durable, unlocked_directories
 from agent_dev.session.store import UNLOCKED_FILE, Session
 
 
@@ -50,16 +49,17 @@ def restore_modes(session: Session, count: int) -> None:
 
 
 def _record_mode(session: Session, number: int, path: bytes, inode: int, mode: int) -> None:
-    row = json.dumps([number, path.decode("utf-8", "surrogateescape"), inode, mode])
-    durable.append(f"{session.folder}/{UNLOCKED_FILE}", f"{row}\n".encode("ascii"))
+    row = {"root": number, "path": path.decode("utf-8", "surrogateescape"), "inode": inode, "mode": mode}
+    # The line break first: an incomplete line from a crash stays separate and is skipped.
+    durable.append(f"{session.folder}/{UNLOCKED_FILE}", b"\n%b\n" % checksummed_json.dumps(row))
 
 
 def _parse_row(line: bytes) -> tuple[int, bytes, int, int] | None:
-    """Parse a line; return None if a crash truncated it, which was before its directory was unlocked."""
+    """Parse a line; return None if it is damaged, or a crash truncated it, which was before its directory was unlocked."""
     try:
-        number, path, inode, mode = json.loads(line)
-        return int(number), str(path).encode("utf-8", "surrogateescape"), int(inode), int(mode)
-    except (ValueError, TypeError):
+        row = checksummed_json.loads(line)
+        return int(row["root"]), str(row["path"]).encode("utf-8", "surrogateescape"), int(row["inode"]), int(row["mode"])
+    except (ValueError, TypeError, LookupError):
         return None
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.faults import damage, flips
+from tests.harness.faults import damage, flips, state_files
 from tests.harness.faults.damage import CommandOutput, DamagedWorld
 from tests.harness.scale import repeat, some
 
@@ -30,6 +30,9 @@ LOOKS = (
     ("checkpoints",),
     ("merges",),
     ("clean", "--dry-run"),
+    ("log", "--network"),
+    ("restore", "--list"),
+    ("home", "--diff"),
 )
 DEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "merge": (("merge", "{part}", "--all", "--include-risky"), ("undo",), ("redo",)),
@@ -101,10 +104,19 @@ def look(world: DamagedWorld, expected: CommandOutput, looks: list[tuple[str, ..
 
 
 def test_undamaged_state_is_read(world: DamagedWorld, names: dict[str, str]) -> None:
-    for words in LOOKS:
-        said = damage.run_command(world.user, *words)
-        assert said.code == 0, said
-    assert damage.run_command(world.user, "status", names["part"]).code == 0
+    def steps() -> None:
+        for words in (*LOOKS, ("status", names["part"])):
+            said = damage.run_command(world.user, *words)
+            assert said.code == 0, said
+
+    assert damage.run_in_view(world, steps) == ""
+
+
+def test_every_file_of_the_world_is_of_a_known_kind_and_every_kind_is_there(world: DamagedWorld) -> None:
+    paths = [path.relative_to(world.folder) for path in world.files()]
+    unknown = [path for path in paths if not any(kind.matches(path) for kind in state_files.KINDS)]
+    missing = [kind for kind in state_files.KINDS if not kind.is_read_alone and not any(map(kind.matches, paths))]
+    assert (unknown, missing) == ([], [])
 
 
 def test_no_damage_causes_a_traceback_or_a_wrong_merge(

@@ -4,12 +4,12 @@ Answers for the session are kept in its folder, so that they apply when it is re
 profile.
 """
 
-import json
 import os
 
 from agent_dev.config.network_rules import RuleSet, parse_rules
 from agent_dev.config.remembered_rules import ALLOW, DENY, RememberedRules, read_rules
 from agent_dev.errors import InvalidConfiguration
+from agent_dev.fs import checksummed_json
 from agent_dev.fs.state_files import replace_file
 
 _SESSION_FILE = "network-rules.json"
@@ -37,7 +37,7 @@ class LiveRules:
         self.current = self._parsed()
         lists = {ALLOW: self._session.allow, DENY: self._session.deny}
         try:
-            replace_file(f"{self._folder}/{_SESSION_FILE}", json.dumps(lists).encode())
+            replace_file(f"{self._folder}/{_SESSION_FILE}", checksummed_json.dumps(lists))
         except OSError:
             return  # disk full: the rule applies only until this run ends
 
@@ -72,7 +72,7 @@ def read_session_rules(folder: str) -> RememberedRules:
     """Return the rules that answers added for a session; none if the file is damaged, so that the user is asked again."""
     try:
         with open(f"{folder}/{_SESSION_FILE}", "rb") as file:
-            lists = json.loads(file.read(_MAX_SIZE))
+            lists = checksummed_json.loads(file.read(_MAX_SIZE))
         found = RememberedRules(*(tuple(map(str, lists[field])) for field in (ALLOW, DENY)))
         parse_rules(found.allow, found.deny)
     except (OSError, ValueError, KeyError, TypeError):

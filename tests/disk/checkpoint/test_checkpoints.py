@@ -104,6 +104,28 @@ def test_a_rollback_killed_anywhere_is_finished_by_the_next_command(tmp_path: Pa
     raise AssertionError("it never came to its end")
 
 
+@pytest.mark.parametrize("tenth", range(10))
+def test_a_killed_rollback_with_a_damaged_mark_is_reverted(tmp_path: Path, tenth: int) -> None:
+    world = CheckpointedSession(tmp_path)
+    wanted, _ = planted(world)
+    before = state(world.upper)
+    mark = tmp_path / "rollback.pending"
+
+    def is_half_done() -> bool:
+        return mark.exists() and state(world.upper) != before
+
+    number = next(n for n in range(1, 200) if _killed_rollback(world, wanted, n) and is_half_done())
+    assert number
+    mark.write_bytes(mark.read_bytes()[: mark.stat().st_size * tenth // 10])
+    world.lock_again()
+    assert state(world.upper) == before
+    assert not mark.exists()
+
+
+def _killed_rollback(world: CheckpointedSession, wanted: int, number: int) -> bool:
+    return faults.killed_at(number, lambda: rollback.roll_back_ended(world.listed, wanted))
+
+
 def test_selected_paths_alone_are_restored(world: CheckpointedSession) -> None:
     number, was = planted(world)
     rollback.roll_back_ended(world.listed, number, ("d/e", "becomes-dir"))

@@ -14,8 +14,11 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from agent_dev.checkpoint import checkpoint_store, rollback
 from agent_dev.cli import main
 from agent_dev.linux import syscalls
+from agent_dev.session import sessions, store
+from tests.harness.faults import planted_files
 from tests.harness.program import AgentDev, tree
 from tests.harness.users import make_dumpable
 
@@ -47,9 +50,10 @@ class DamagedWorld:
         restores that. Of content-addressed files one per directory is enough.
         """
         theirs = {row["session"] for row in self.other.sessions()}
-        found = [path for place in (self.state, self.cache) for path in sorted(place.rglob("*")) if _is_plain(path)]
-        others = {"upper", "work", "stage-0", *theirs}
-        mine = [path for path in found if not others & set(path.parts)]
+        places = (self.state, self.cache, self.folder / "config" / "agent-dev")
+        found = [path for place in places for path in sorted(place.rglob("*")) if _is_plain(path)]
+        others = {"upper", "work", "stage-0", "aside-0", "after", "tree", *theirs}
+        mine = [path for path in found if not others & set(path.parts) and ("rounds" not in path.parts or path.suffix == ".json")]
         return list({path.parent if _is_named_for_content(path) else path: path for path in mine}.values())
 
 
@@ -71,6 +75,7 @@ def make_world(folder: Path) -> DamagedWorld:
     _run(other, "echo theirs >>a")
     _run(user, "echo merged >>a")
     _succeed(user("merge", "--all"))
+    _succeed(user("run", "--direct", "--", "sh", "-c", "echo direct >z"))
     _run(user, "echo discarded >>b")
     _succeed(user("discard"))
     (user.repo / "mine").write_text("untracked\n")
@@ -84,7 +89,26 @@ def make_world(folder: Path) -> DamagedWorld:
     _succeed(user("merge", session, "--take", "a", "--take", "d/y"))
     _run(user, "sed -i 1d b; chmod 755 b")
     user("doctor")
-    return DamagedWorld(folder, user, other)
+    world = DamagedWorld(folder, user, other)
+    _plant(world, session)
+    return world
+
+
+def _plant(world: DamagedWorld, name: str) -> None:
+    """Plant what only killed programs and rarer commands leave behind, in the session and beside it."""
+    state, environ = store.Store(str(world.state)), world.user.environment()
+    held = store.Session(name, f"{state.sessions}/{name}")
+    for write in planted_files.IN_A_SESSION:
+        write(held.folder)
+    context = sessions.CommandContext(state, str(world.user.repo), str(world.user.repo), environ)
+    planted_files.write_draft(environ, sessions.find_session(context, name))
+    planted_files.write_connections(held)
+    planted_files.write_unlocked(held, f"{state.merges}/{max(os.listdir(state.merges))}")
+    planted_files.write_import_record(str(world.state), f"{world.user.home}/aihome")
+    planted_files.write_remembered(str(world.folder / "config" / "agent-dev"))
+    planted_files.write_certificates(str(world.cache))
+    last = store.Session(now := world.user.sessions()[-1]["session"], f"{state.sessions}/{now}")
+    rollback._mark_pending(last, checkpoint_store.list_checkpoints(last)[-1].number, ())
 
 
 def _repository(home: Path, name: str) -> AgentDev:

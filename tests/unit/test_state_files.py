@@ -1,0 +1,30 @@
+"""Every module that writes files is in the table of the tests of damaged state."""
+
+import re
+from pathlib import Path
+
+import agent_dev
+from tests.harness.faults import state_files
+
+_WRITES = re.compile(r"\breplace_file\(|\bO_CREAT\b|\bdurable\.(create|append)\(|\bopen\([^\n]*\"[wax]b?\"")
+_ROOT = Path(agent_dev.__file__).parent
+
+
+def writers() -> set[str]:
+    """Return the modules whose source creates or replaces files, relative and without suffix."""
+    found = (path for path in _ROOT.rglob("*.py") if _WRITES.search(path.read_text(encoding="utf-8")))
+    return {str(path.relative_to(_ROOT).with_suffix("")) for path in found}
+
+
+def test_every_writer_has_a_kind_of_file_or_a_reason() -> None:
+    known = {writer for kind in state_files.KINDS for writer in kind.writers} | state_files.NOT_DAMAGED.keys()
+    assert writers() - known == set(), "add a row to tests/harness/faults/state_files.py"
+
+
+def test_no_row_names_a_missing_module() -> None:
+    named = {writer for kind in state_files.KINDS for writer in kind.writers} | state_files.NOT_DAMAGED.keys()
+    assert {name for name in named if not (_ROOT / f"{name}.py").is_file()} == set()
+
+
+def test_no_module_that_writes_nothing_has_a_reason() -> None:
+    assert state_files.NOT_DAMAGED.keys() - writers() == set()
