@@ -8,7 +8,6 @@ import sys
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.errors import CannotMerge, UsageError
 from agent_dev.fs.entry import Key
-from agent_dev.merge import merge
 from agent_dev.merge.review import Review
 from agent_dev.merge.select_by_options import SelectionRequest
 from agent_dev.merge_engine.merge_plan import MergePlan
@@ -116,6 +115,8 @@ def _resolution(text: str, review: Review, context: CommandContext) -> tuple[Key
 def refuse_mass_deletion(review: Review, planned: MergePlan, context: CommandContext) -> None:
     """Refuse to delete a large share of the tree without --yes-delete-many."""
     percent = context.profile.many_deletions
+    from agent_dev.merge import merge  # not needed by a diff
+
     many = merge.excessive_deletions(review, planned, percent)
     if many:
         reason = f"this would delete {many} files, more than {percent} % of the tree; nothing was merged"

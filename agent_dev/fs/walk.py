@@ -139,6 +139,11 @@ def _read(
     return found, below
 
 
+def walked_entry(folder: int, path: bytes) -> WalkedEntry:
+    """Return the entry at a path, given the open directory above it. Raises OSError."""
+    return _look(folder, path.rpartition(b"/")[2], path, attributes=True)
+
+
 def read_entry(folder: int, name: bytes, *, attributes: bool = True, is_ours: bool = False) -> Entry:
     """Return one entry of an open directory; without `attributes` in half the time. Raises OSError.
 

@@ -175,16 +175,17 @@ def open_review(
     with_risks: bool = True,
     is_running: bool = False,
     seen: ReviewFindings | None = None,
+    paths: tuple[str, ...] = (),
 ) -> Review:
     """Open a session. Raises UnreadableSession; changes nothing.
 
     `with_risks`: assess every change that git does not ignore now; else none until `assess` is called.
     `is_running`: the agent may change files during the read, and no file mode is changed (`merge/running_session.py`).
     `seen`: the findings of a previous open since which the session was locked; they are not searched again.
+    `paths`: absolute ones that the caller is interested in; if all are edited files, only these are compared.
     """
     record = store.read_record(session)
-    paths = record["roots"]
-    roots = [session.root(number, str(path)) for number, path in enumerate(paths)]
+    roots = [session.root(number, str(path)) for number, path in enumerate(record["roots"])]
     if not is_running:
         store.make_uppers_accessible(session, len(roots))
     try:
@@ -198,7 +199,7 @@ def open_review(
         if seen is not None:
             review.changes, review.reconciliations = seen.changes, dict(seen.reconciliations)
         else:
-            review.changes = _changes(review, environ)
+            review.changes = _changes(review, environ, edited_files(review, paths))
             review.changes = link_renames.link_renames(review, record.get("rename_similarity", store.DEFAULT_SIMILARITY))
             review.changes = link_renames.link_copies(review)
         if with_risks:
@@ -219,12 +220,32 @@ def _running_trees(session: store.Session, count: int) -> tuple[dir_tree.Tree, .
     return tuple(dir_tree.Tree(session.root(number, "").upper) for number in range(count))
 
 
-def _changes(review: Review, environ: dict[str, str]) -> ChangeSet:
+def edited_files(review: Review, paths: tuple[str, ...]) -> frozenset[Key]:
+    """Return the keys of paths that are regular files in the base and in the upper; none unless all paths are such files.
+
+    A diff of these files needs no other change: a file that the base has is no renamed one.
+    """
+    keys = [key for path in paths for key in review.keys_at(path)[:1]]
+    try:
+        is_each = len(keys) == len(paths) and all(_is_edited(review, key) for key in keys)
+    except OSError:
+        return frozenset()  # unreadable
+    return frozenset(keys) if is_each else frozenset()
+
+
+def _is_edited(review: Review, key: Key) -> bool:
+    before = review.lower_snapshot.entries(key.root).get(key.path)
+    after = review.upper_trees[key.root].entry_at(key.path, attributes=False)
+    return review.lower_snapshot.is_complete and all(side is not None and side.type is FileType.FILE for side in (before, after))
+
+
+def _changes(review: Review, environ: dict[str, str], only: frozenset[Key] = frozenset()) -> ChangeSet:
+    """Return the changes; with `only`, those at these keys and whatever lies on the way to them."""
     found: list[Change] = []
     problems: list[str] = []
     untrusted = store.untrusted_paths(review.record)
     for number in range(len(review.upper_trees)):
-        changes = _root_changes(review, number, problems)
+        changes = _root_changes(review, number, problems, only)
         hidden = check_ignore.find_ignored(
             review.real_trees[number].path, [change.key.path for change in changes], untrusted, environ
         )
@@ -238,12 +259,22 @@ def _unassessed(change: Change, *, is_ignored: bool) -> Change:
     return change if is_same else replace(change, is_ignored=is_ignored, risks=_UNASSESSED)
 
 
-def _root_changes(review: Review, number: int, problems: list[str]) -> tuple[Change, ...]:
-    upper_tree, real_tree = review.upper_trees[number], review.real_trees[number]
+def _upper_entries(review: Review, number: int, problems: list[str], only: frozenset[Key]) -> list[WalkedEntry]:
+    """Return the entries of an upper; with `only`, those at these keys and at the directories above them."""
+    tree = review.upper_trees[number]
+    if only:
+        paths = {path for key in only if key.root == number for path in (*parents_of(key.path), key.path)}
+        return [walk.walked_entry(tree.directory(path.rpartition(b"/")[0]), path) for path in sorted(paths)]
     skip = (b".git",) if refs.has_private_git_dir(review.record, number) else ()
     walk_problems: list[str] = []
-    upper = list(walk.walk(upper_tree.path, skip=skip, problems=walk_problems, opened=upper_tree.unlocked))
+    upper = list(walk.walk(tree.path, skip=skip, problems=walk_problems, opened=tree.unlocked))
     problems += [one for one in walk_problems if not (review.is_running and one.endswith(_DELETED_SUFFIXES))]
+    return upper
+
+
+def _root_changes(review: Review, number: int, problems: list[str], only: frozenset[Key]) -> tuple[Change, ...]:
+    upper_tree, real_tree = review.upper_trees[number], review.real_trees[number]
+    upper = _upper_entries(review, number, problems, only)
     if not upper:
         return ()
     base, doubtful = _base_entries(review, number)

@@ -4,14 +4,12 @@ import argparse
 import os
 import re
 
-from agent_dev.checkpoint import compare
 from agent_dev.cli import selection_flags
 from agent_dev.cli.commands.review import diff_commits
 from agent_dev.cli.commands.review.open_review import open_for_reading
 from agent_dev.cli.console import warn
 from agent_dev.cli.parser import add_color_argument, make_parser, relative_to_root
 from agent_dev.cli.render import changes as output
-from agent_dev.cli.render import checkpoints as history_output
 from agent_dev.cli.render import colour, pager
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
@@ -51,7 +49,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         return SUCCESS
     is_named = bool(args.words) and sessions.match_session(sessions.list_sessions(context.store), names[0]) is not None
     one = sessions.find_session(context, names.pop(0) if is_named else "")
-    with open_for_reading(one, context) as review:
+    files = () if args.stat else tuple(os.path.normpath(os.path.join(context.cwd, name)) for name in names)
+    with open_for_reading(one, context, files) as review:
         keys = selection_flags.resolve_paths(names, review, context)
         skipped = ""
         with pager.open_output(context.environ, args.color, has_pager=not (args.no_pager or args.stat)) as shown:
@@ -63,6 +62,9 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
 
 def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args: argparse.Namespace) -> int:
     """Print the changes between two checkpoints of the session named before them."""
+    from agent_dev.checkpoint import compare  # not needed for the diff of a session, as the next one
+    from agent_dev.cli.render import checkpoints as history_output
+
     index = names.index(span)
     one = sessions.find_session(context, names[0] if index else "")
     first, _, second = span.partition("..")

@@ -40,10 +40,10 @@ def _unjudged(one: ListedSession, context: CommandContext) -> AbstractContextMan
 
 
 @contextmanager
-def open_for_reading(one: ListedSession, context: CommandContext) -> Iterator[Review]:
+def open_for_reading(one: ListedSession, context: CommandContext, paths: tuple[str, ...] = ()) -> Iterator[Review]:
     """Lock a session only while it is opened, so that a pager does not block others.
 
-    The review does not see a later merge. For a running session, it reads a snapshot, without a lock.
+    The review does not see a later merge. For a running session, it reads a snapshot, without a lock. `paths`: as `open_review`.
     """
     if one.state == store.RUNNING:
         from agent_dev.merge import running_session  # rare
@@ -53,6 +53,6 @@ def open_for_reading(one: ListedSession, context: CommandContext) -> Iterator[Re
             yield review
         return
     with locked_session(one) as session, show_progress(_COMPARING):
-        review = open_review(session, context.environ, with_risks=False)
+        review = open_review(session, context.environ, with_risks=False, paths=paths)
     with closing(review):
         yield review
