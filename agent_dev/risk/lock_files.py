@@ -35,6 +35,9 @@ _ROWS = (
     re.compile(rb"(\"[^\"\n]{1,200}\": \{:hex, :\w{1,100}, \"[^\"\n]{1,100}\"), \"([0-9a-f]{64})\""),  # mix
     re.compile(rb"\[\"([^\"\n]{1,300}@[^\"\n]{1,200})\",[^\n]{0,2000}?\"(sha\d{1,3}-[^\"\n]{1,200})\"\]"),  # bun
 )
+_POD = re.compile(rb"^ {2}- \"?([^\s/(\"]{1,200})[^(\n]{0,200} \(([^)\n]{1,100})\)", re.MULTILINE)  # CocoaPods: name and version
+_POD_SUM = re.compile(rb"^ {2}\"?([^\s:\"]{1,200})\"?: ([0-9a-f]{40})$", re.MULTILINE)
+_POD_SUMS = b"\nSPEC CHECKSUMS:\n"
 _SUMS = (
     "integrity",
     "shasum",
@@ -122,7 +125,14 @@ def checksums(data: bytes) -> Checksums:
     for row in _ROWS:
         for name, value in row.findall(data):
             found.setdefault((name,), set()).add(value)
-    return found or _of_lines(data)
+    return found or _of_pods(data) or _of_lines(data)
+
+
+def _of_pods(data: bytes) -> Checksums:
+    """Return the checksums of a Podfile.lock: versions and checksums are in different sections."""
+    pods, is_lock, sums = data.replace(b"\r\n", b"\n").partition(_POD_SUMS)
+    versions = dict(_POD.findall(pods)) if is_lock else {}
+    return {(name, versions[name]): {value} for name, value in _POD_SUM.findall(sums) if name in versions}
 
 
 def _of_document(document: dict[str, object]) -> Checksums:
@@ -131,6 +141,7 @@ def _of_document(document: dict[str, object]) -> Checksums:
     while todo:
         node, names, version = todo.pop()
         if isinstance(node, list):
+            _put_row(found, node)
             todo += ((item, names, version) for item in node)
         elif isinstance(node, dict):
             version = _version(node) or version
@@ -145,6 +156,15 @@ def _of_document(document: dict[str, object]) -> Checksums:
                     inner = version or (key if "@" in key[1:] else "")
                     todo.append((value, (*names, key), inner))
     return found
+
+
+def _put_row(found: Checksums, row: list[object]) -> None:
+    """Add a package of bun.lock: `["a@1.0.0", …, "sha512-…"]`."""
+    match row:
+        case [str() as package, *_, str() as value] if "@" in package[1:] and value.startswith("sha"):
+            _put(found, (), package, value)
+        case _:
+            return
 
 
 def _version(node: Mapping[str, object]) -> str:

@@ -9,11 +9,21 @@ from agent_dev.fs.entry import Key
 from agent_dev.merge.review import open_review
 from agent_dev.overlay.changes import Change
 from tests.harness.ended_session import ENVIRON, EndedSession
-from tests.harness.trees import FILE, SYMLINK, Node, UpperEntry
+from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, UpperEntry
 
 TEXT = b"".join(b"line %d\n" % number for number in range(30))
-BASE = {b"d/e/a": Node(FILE, TEXT), b"b": Node(FILE, TEXT + b"b"), b"old": Node(FILE, TEXT * 2), b"t": Node(FILE, b"t")}
+D = Node(DIRECTORY, b"", 0o755)
+BASE = {
+    b"d": D,
+    b"d/e": D,
+    b"d/e/a": Node(FILE, TEXT),
+    b"b": Node(FILE, TEXT + b"b"),
+    b"old": Node(FILE, TEXT * 2),
+    b"t": Node(FILE, b"t"),
+}
 AGENT = [
+    UpperEntry(b"d", D),
+    UpperEntry(b"d/e", D),
     UpperEntry(b"d/e/a", Node(FILE, TEXT + b"more\n")),
     UpperEntry(b"b", Node(FILE, b"b")),
     UpperEntry(b"old", None),

@@ -104,6 +104,13 @@ LOCKS = (
     ("pnpm-lock.yaml", "packages:\n\n  /a@1.0.0:\n    resolution: {integrity: sha512-%s}\n    dev: false\n", _A, _B),
     ("pnpm-lock.yaml", "packages:\n\n  '@a/b@1.0.0':\n    resolution: {integrity: sha512-%s}\n", _A, _B),
     ("bun.lock", '{\n  "packages": {\n    "a": ["a@1.0.0", "", {}, "sha512-%s"],\n  }\n}\n', _A, _B),
+    ("bun.lock", '{"packages": {"a": [\n"a@1.0.0", "", {},\n"sha512-%s"]}}', _A, _B),
+    (
+        "Podfile.lock",
+        'PODS:\n  - "A/Core (1.0.0)":\n    - B (~> 2)\n  - B (2.0)\n\nSPEC CHECKSUMS:\n  A: %s\n  B: 0f\n\nCOCOAPODS: 1.15.2\n',
+        _HEX_A[:40],
+        _HEX_B[:40],
+    ),
     ("deno.lock", '{"version": "4", "npm": {"a@1.0.0": {"integrity": "sha512-%s"}}}', _A, _B),
     ("deno.lock", '{"remote": {"https://d.example/x@1/mod.ts": "%s"}}', _HEX_A, _HEX_B),
     ("Cargo.lock", '[[package]]\nname = "a"\nversion = "1.0.0"\nchecksum = "%s"\n', _HEX_A, _HEX_B),
