@@ -155,6 +155,14 @@ def test_a_conflict_is_resolved_by_a_letter() -> None:
     assert "apply this edit?" in "\n".join(typist.lines)
 
 
+def test_a_conflict_names_no_key_of_the_screen() -> None:
+    source = Sample()
+    source.changes = ChangeSet(tuple(one for one in source.changes.changes if one.conflict))
+    typist = Typist("a", "y", "y")
+    review.ask_changes(source, typist)
+    assert "< yours" not in "\n".join(typist.lines)
+
+
 def test_an_edit_next_to_a_conflict_is_left_out_by_a_letter() -> None:
     source = Sample()
     source.changes = ChangeSet(tuple(one for one in source.changes.changes if one.conflict))

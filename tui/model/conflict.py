@@ -124,7 +124,8 @@ def region_lines(region: MergedRegion) -> Iterator[str]:
 
 
 def _hint(text: str, look: DiffOptions) -> Iterator[DiffRow]:
-    yield from (DiffRow(RowKind.TEXT, Tone.DIM, part) for part in wrap(text, look.columns))
+    """Yield the keys that resolve a conflict."""
+    yield from (DiffRow(RowKind.TEXT, Tone.DIM, part) for part in (wrap(text, look.columns) if look.shows_keys else ()))
 
 
 def _region(region: MergedRegion, look: DiffOptions, *, is_first: bool, is_last: bool) -> Iterator[DiffRow]:

@@ -70,7 +70,10 @@ class DiffRow:
 
 @dataclass(frozen=True, slots=True)
 class DiffOptions:
-    """Diff options: width in columns, side by side or unified, number of context lines, and more."""
+    """Diff options: width in columns, side by side or unified, number of context lines, and more.
+
+    `shows_keys`: name the keys of the screen that resolve a conflict.
+    """
 
     columns: int = 80
     is_split: bool = False
@@ -78,6 +81,7 @@ class DiffOptions:
     hides_whitespace: bool = False
     is_wrapped: bool = False
     shows_base: bool = False
+    shows_keys: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -89,7 +89,8 @@ class _Plain(Questioner):
             match effect:
                 case LoadDiff():
                     names = tuple(display_path(key, self._source.roots) for key in self._table[effect.key].requires)
-                    self._state, _ = update(self._state, DiffLoaded(self._work.build_document(effect, names)))
+                    without_keys = replace(effect, options=replace(effect.options, shows_keys=False))
+                    self._state, _ = update(self._state, DiffLoaded(self._work.build_document(without_keys, names)))
                 case Resolve() | AssessRisks() | CountDeletions() | Apply():
                     self._work.run_effect(effect)
                 case Quit():
