@@ -42,7 +42,7 @@ def session(tmp_path: Path) -> Iterator[EndedSession]:
 def changes(session: EndedSession, *paths: str) -> dict[Key, Change]:
     review = open_review(session.session, ENVIRON, with_risks=False, paths=tuple(f"{session.real}/{path}" for path in paths))
     try:
-        return review.folded.by_key()
+        return dict(review.folded.by_key())
     finally:
         review.close()
 
