@@ -11,8 +11,10 @@ _ROOT = Path(agent_dev.__file__).parent
 
 
 def writers() -> set[str]:
-    """Return the modules whose source creates or replaces files, relative and without suffix."""
-    found = (path for path in _ROOT.rglob("*.py") if _WRITES.search(path.read_text(encoding="utf-8")))
+    """Return the modules outside of the sandbox whose source creates or replaces files, relative and without suffix."""
+    found = (
+        path for path in _ROOT.rglob("*.py") if path.parent.name != "inside" and _WRITES.search(path.read_text(encoding="utf-8"))
+    )
     return {str(path.relative_to(_ROOT).with_suffix("")) for path in found}
 
 

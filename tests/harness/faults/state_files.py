@@ -103,7 +103,6 @@ NOT_DAMAGED = {
     "home/index_process": "an empty lock",
     "home/manage": "files of an agent home",
     "home/mount_points": "empty locks",
-    "inside/tx": "inside the sandbox",
     "linux/cgroups": "control groups",
     "linux/user_limits": "limits of the kernel",
     "merge/expire": "an empty mark",
