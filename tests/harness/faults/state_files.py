@@ -115,6 +115,7 @@ NOT_DAMAGED = {
     "network/broker/trust_files": "certificates of a running sandbox, read inside",
     "overlay/lower_snapshot_process": "a text for a person",
     "review_page/output_file": "a page for the user",
+    "run/services": "a file that lives as long as `learn`",
     "sandbox/masks": "empty files to mount on",
     "sandbox/terminal/recording_file": "a recording for the user",
     "session/session_names": "an empty lock",
