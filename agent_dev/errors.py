@@ -177,6 +177,20 @@ class BadBundle(AgentDevError):
     """the bundle is refused: {reason}"""
 
 
+class BadTicket(CannotStart):
+    """the ticket is refused: {reason}"""
+
+
+class RepositoryNeeded(CannotStart):
+    """commit {commit} is not on this machine"""
+
+    code = 75  # EX_TEMPFAIL of sysexits.h: again, with the repository
+
+
+class WorkerRefused(AgentDevError):
+    """{host} cannot be used: {reason}"""
+
+
 class CannotImport(AgentDevError):
     """{message}"""
 

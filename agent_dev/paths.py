@@ -8,6 +8,12 @@ GIT = b".git"
 RUN = "/run/agent-dev"  # our files in the sandbox: object stores, terminfo, the demo's script
 
 
+def worker_folder(environ: dict[str, str]) -> str:
+    """Return the folder of the repositories in which this machine runs tasks of others. Nothing is created."""
+    data = environ.get("XDG_DATA_HOME", "")
+    return f"{data if data.startswith('/') else environ.get('HOME', '') + '/.local/share'}/agent-dev-fleet"
+
+
 def expand(path: str, home: str) -> str:
     """Return `path` with a leading `~` replaced by `home`."""
     return home + path[1:] if path == "~" or path.startswith("~/") else path

@@ -222,6 +222,8 @@ def _record(bundle: OpenBundle, context: CommandContext, request: ImportRequest,
         "launched": time.time_ns(),
         "imported": {"host": bundle.host, "signer": bundle.signer, "left_out": value["left_out"]},
     }
+    if "task" in value:
+        record["imported"]["task"] = value["task"]["id"]
     return record
 
 

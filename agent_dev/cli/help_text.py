@@ -42,6 +42,8 @@ run
   run --direct[=PROVIDER]    run in the real tree, after a snapshot
   restore [SNAPSHOT]         restore the tree from before a run with --direct
   tx [OPTIONS] -- COMMAND    apply the changes of a command if it succeeds
+  tx --many FILE --on HOST,… run many on other machines
+  work                       run one of them; started by `tx --on`
 
 review
   merge [SESSION]            select and apply changes (--all, --take PATH)

@@ -38,7 +38,7 @@ VERB_GROUPS = {  # subcommands by the package of agent_dev/cli/commands that has
     ),
 }
 _VERBS = {verb: group for group, verbs in VERB_GROUPS.items() for verb in verbs}
-_PLAIN_VERBS = ("run", "tx", "help", "completion")  # subcommands without a repository, or without argparse
+_PLAIN_VERBS = ("run", "tx", "work", "help", "completion")  # subcommands without a repository, or without argparse
 SUBCOMMANDS = (*_VERBS, *_PLAIN_VERBS)
 MIN_ADDRESS_SPACE = 64 << 20  # bytes of address space: twice what any command needs in a small repository
 NO_MEMORY = b"agent-dev: out of memory\nagent-dev: hint: free memory, or raise the limit: ulimit -v\n"
@@ -91,10 +91,8 @@ def _require_memory(*, is_run: bool) -> None:
 def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str]) -> int:
     """Run a subcommand or an agent."""
     _refuse_run_options(rest[0], options)
-    if rest[0] == "tx":
-        from agent_dev.cli import tx  # without argparse: it starts as quickly as a run
-
-        return tx.run(rest[1:], options, environ)
+    if rest[0] in ("tx", "work"):
+        return _run_transaction(rest, options, environ)
     if rest[0] in _VERBS:
         from agent_dev.cli.commands.dispatch import run_verb  # argparse, json: not on the launch path
 
@@ -114,6 +112,17 @@ def _run_subcommand(rest: list[str], options: RunOptions, environ: dict[str, str
     if rest[0] == "run":
         return _run_named(rest[1:], options, environ)
     return _run_agent(RunRequest(tuple(rest), options, environ))
+
+
+def _run_transaction(rest: list[str], options: RunOptions, environ: dict[str, str]) -> int:
+    """Run `tx` or `work`, without argparse: they start as quickly as a run."""
+    if rest[0] == "work":
+        from agent_dev.cli import work  # imports bundles
+
+        return work.run(rest[1:], environ)
+    from agent_dev.cli import tx  # not needed by a run
+
+    return tx.run(rest[1:], options, environ)
 
 
 def _refuse_run_options(word: str, options: RunOptions) -> None:

@@ -18,24 +18,26 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LISTS = {"--validate": "validations", "--take": "take", "--allow": "allowed"}
-_VALUES = ("--timeout", "--many", "--jobs")
+_VALUES = ("--timeout", "--many", "--jobs", "--on", "--retries")
 _SWITCHES = {
     "--include-ignored": "with_ignored",
     "--include-risky": "with_risky",
     "--yes-delete-many": "with_many_deletions",
     "--json": "json",
     "--first": "first",
+    "--review": "review",
+    "--resume": "resume",
     "-h": "help",
     "--help": "help",
 }
+_OF_MANY = ("jobs", "first", "on", "review", "retries", "resume")
 _TAKES_VALUE = cli_options.TAKES_VALUE | dict.fromkeys((*_LISTS, *_VALUES), True) | dict.fromkeys(_SWITCHES, False)
 
 HELP = """\
 usage: agent-dev tx [OPTIONS] [--] COMMAND [ARGS…]
-       agent-dev tx [OPTIONS] --many FILE [--jobs N] [--first]
+       agent-dev tx [OPTIONS] --many FILE [--jobs N] [--first] [--on HOST,HOST]
 
-Run a command in a new overlay. If it and all validations succeed, apply its
-changes; else leave the real tree unchanged and keep the session.
+Run a command in a new overlay; apply its changes if all validations succeed.
 
   --validate CMD       shell command that must succeed afterwards; repeatable
   --timeout T          time limit for all of it: 90, 90s, 5m, 1h
@@ -48,11 +50,12 @@ changes; else leave the real tree unchanged and keep the session.
   --many FILE          one transaction per line of FILE (-: stdin), in order
   --jobs N             run N at a time (default: number of processors)
   --first              apply only the first that succeeds, stop the others
-
+  --on HOST,HOST       run on these ssh hosts, or on an engine of config.yaml
+  --review             with --on: apply nothing, keep a session for each
+  --retries N          with --on: repeat tasks of lost hosts N times (2)
+  --resume             with --on: continue an interrupted run of FILE
 Options of a run are accepted, too (agent-dev help --all).
-
-exit status: 0 merged, 124 timed out, 125 not started, the command's own if it
-failed, else 1; with --many 0 if all (--first: one) were merged, else 1
+exit status: 0 merged, 124 timed out, 125 not started, else the command's or 1
 example:  agent-dev tx --validate 'make test' -- claude -p 'fix the login'
 """
 
@@ -82,7 +85,7 @@ def _parse_spec(argv: list[str], options: RunOptions, environ: dict[str, str]) -
     """Return the options of this process and the transaction's spec. Raises UsageError."""
     fields, rest, (later, kind) = _parse(argv)
     request = RunRequest(tuple(rest), _merge_options(options, later).replace(merge=False), environ, kind, has_checkpoints=False)
-    own_options = {name: fields.pop(name, None) for name in ("help", "json", "many", "jobs", "first")}
+    own_options = {name: fields.pop(name, None) for name in ("help", "json", "many", *_OF_MANY)}
     spec = TransactionSpec(request=request, **fields)
     if not own_options["help"]:
         _check(own_options, spec)
@@ -129,8 +132,12 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
         risk_load.check_rule_names(spec.allowed, spec.request.environ)
     if own_options["many"] and spec.request.arguments:
         raise UsageError(message="tx: --many FILE and a command cannot be combined", hint="agent-dev tx --help")
-    if not own_options["many"] and (own_options["jobs"] or own_options["first"]):
-        raise UsageError(message="tx: --jobs and --first require --many", hint="agent-dev tx --help")
+    of_many = [name for name in _OF_MANY if own_options[name] is not None]
+    if not own_options["many"] and of_many:
+        raise UsageError(message=f"tx: --{of_many[0]} requires --many", hint="agent-dev tx --help")
+    only_remote = [name for name in of_many if name in ("review", "retries", "resume")]
+    if only_remote and not own_options["on"]:
+        raise UsageError(message=f"tx: --{only_remote[0]} requires --on", hint="agent-dev tx --help")
     if not own_options["many"] and not spec.request.arguments:
         raise UsageError(message="tx needs a command", hint="agent-dev tx --help")
     options = spec.request.options
@@ -187,16 +194,18 @@ def _set(fields: "dict[str, Any]", name: str, value: str) -> None:
     if name == "--timeout":
         fields["timeout"] = _parse_milliseconds(value)
     elif name == "--jobs":
-        fields["jobs"] = _parse_count(value)
-    elif name == "--many":
-        fields["many"] = value
+        fields["jobs"] = _parse_count(name, value, 1, 64)
+    elif name == "--retries":
+        fields["retries"] = _parse_count(name, value, 0, 100)
+    elif name in ("--many", "--on"):
+        fields[name[2:]] = value
     else:
         fields[_LISTS[name]] = (*fields.get(_LISTS[name], ()), value)
 
 
-def _parse_count(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= 64):
-        raise UsageError(message=f"tx: --jobs {text} is not a number from 1 to 64", hint="--jobs 4")
+def _parse_count(name: str, text: str, least: int, most: int) -> int:
+    if not (text.isascii() and text.isdigit() and least <= int(text) <= most):
+        raise UsageError(message=f"tx: {name} {text} is not a number from {least} to {most}", hint=f"{name} 4")
     return int(text)
 
 

@@ -15,7 +15,11 @@ from agent_dev.transaction.result import MERGED, TransactionResult, TransactionS
 
 def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
     """Run `agent-dev tx --many` and return the exit code. Raises AgentDevError if nothing ran."""
-    lines = _lines(str(own_options["many"]))
+    lines = read_lines(str(own_options["many"]))
+    if own_options["on"]:
+        from agent_dev.cli import tx_on  # imports bundles
+
+        return tx_on.run(lines, own_options, spec)
     context = sessions.command_context(spec.request.options, spec.request.environ)
     jobs = own_options["jobs"] if isinstance(own_options["jobs"], int) else len(os.sched_getaffinity(0))
     batch = TransactionBatch(lines, spec, jobs, bool(own_options["first"]))
@@ -41,7 +45,8 @@ def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
     return code
 
 
-def _lines(path: str) -> tuple[str, ...]:
+def read_lines(path: str) -> tuple[str, ...]:
+    """Return the commands of a file or stdin. Raises UsageError."""
     try:
         if path == "-":
             text = sys.stdin.read()

@@ -71,6 +71,9 @@ class Profile(Value):
     keep_checkpoints_days: int = 30
     keep_checkpoints_mib: int = 4096
     tx_allow: tuple[str, ...] = ()  # risk rules whose changes a transaction may apply
+    engines: tuple[tuple[str, str], ...] = ()  # commands that run another command on some machine, by name (`tx --on`)
+    worker: str = "agent-dev"  # the command of agent-dev on other machines
+    max_bundle_mib: int = 1024  # most that a worker may send for one task
     commit_trailers: bool = False  # name agent and session in trailers of imported commits
 
 

@@ -461,6 +461,35 @@ def check_key_bindings(found: CheckResults, key: str, node: Node) -> tuple[tuple
     return tuple(pairs)
 
 
+def check_words(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return a command in one line, which is split like a shell splits words."""
+    text = check_line(found, key, node)
+    if text is None:
+        return None
+    import shlex  # deferred: rarely needed
+
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = []
+    if not words or words[0].startswith("-"):
+        found.add_problem(node, key, "must be a command with its arguments, with matching quotes")
+        return None
+    return text
+
+
+def check_engines(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, str], ...] | None:
+    """Return pairs of an engine's name and its command."""
+    pairs = []
+    for name, value in mapping_pairs(found, f"{key}.", node):
+        text = check_words(found, f"{key}.{name.text}", value)
+        if "," in name.text or not name.text.isprintable() or name.text != name.text.strip():
+            found.add_problem(name, f"{key}.{name.text}", "the name of an engine cannot contain a comma")
+        elif text is not None:
+            pairs.append((name.text, text))
+    return tuple(pairs)
+
+
 def check_limits(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, int], ...] | None:
     """Return limits and their values."""
     pairs = []

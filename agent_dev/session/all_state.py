@@ -12,6 +12,7 @@ from agent_dev.fs.disk_usage import disk_usage
 from agent_dev.fs.rmtree import remove_session, remove_tree
 from agent_dev.fs.state_files import list_names
 from agent_dev.linux import users
+from agent_dev.paths import worker_folder
 from agent_dev.session import store
 from agent_dev.session.sessions import OPEN, CommandContext, ListedSession, list_sessions
 
@@ -31,6 +32,7 @@ def find_places(where: CommandContext, homes: tuple[str, ...]) -> tuple[StatePla
     unmerged = f"{waiting} with changes that are not merged" if waiting else "all merged"
     named = {
         cache.folder(where.environ): "caches",
+        worker_folder(where.environ): "checkouts for tasks of other machines",
         where.store.path: f"sessions ({unmerged}), merges and the trash",
         config_folder(users.home_directory(where.environ), where.environ): "your settings and profiles",
         **dict.fromkeys(homes, "an agent home with its logins"),
@@ -69,7 +71,15 @@ def _own_paths(where: CommandContext) -> tuple[str, ...]:
     state = where.store
     if state.path == store.state_store("", where.environ).path:
         return (state.path,)
-    return state.sessions, state.merges, state.pending, state.trash, state.removals_folder, f"{state.path}/snapshots"
+    return (
+        state.sessions,
+        state.merges,
+        state.pending,
+        state.trash,
+        state.removals_folder,
+        f"{state.path}/snapshots",
+        f"{state.path}/fleet",
+    )
 
 
 def _session_folders(state: store.Store) -> Iterator[str]:

@@ -21,7 +21,7 @@ RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "d
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import TypedDict
+    from typing import NotRequired, TypedDict
 
     class GitRecord(TypedDict):
         """A root's git directory: the work tree's own, the common one, and whether that is inside the root."""
@@ -66,6 +66,7 @@ if TYPE_CHECKING:
         host: str
         signer: str
         left_out: list[str]
+        task: NotRequired[str]  # the id of the task for which it was made
 
     class OptionalFields(TypedDict, total=False):
         """The fields that a record gains later or only sometimes."""

@@ -9,20 +9,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent_dev.errors import NOT_STARTED, AgentDevError, SessionBusy
-from agent_dev.fs import fast_json
-from agent_dev.linux import pid_namespace
 from agent_dev.run.request import COMMAND
 from agent_dev.session import store
-from agent_dev.transaction import merge_attempt, transact
+from agent_dev.transaction import child_process, merge_attempt
 from agent_dev.transaction import result as transaction_result
-from agent_dev.transaction.result import FAILED, MERGED, CommandStep, TransactionAttempt, TransactionResult, TransactionSpec
+from agent_dev.transaction.child_process import ENDING, ChildTransaction
+from agent_dev.transaction.result import FAILED, MERGED, TransactionAttempt, TransactionResult, TransactionSpec
 
 NOT_NEEDED = "not needed"  # the cause of transactions that ended after the first had passed
 _TIMESTAMP_STEP = 0.03  # seconds: exceeds any file system's timestamp granularity
 _MAX_OUTPUT = 1 << 20  # bytes of output shown
-_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-_LOCK_TIMEOUT = 30.0  # seconds to wait for the lock of a session whose launcher ended: its children may end later
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +33,10 @@ class TransactionBatch:
 
 @dataclass(slots=True)
 class _Running:
-    """A transaction in its own process: the pipe for its result, and the file for its output."""
+    """A transaction in its own process, and the file for its output."""
 
-    pid: int
-    pidfd: int  # its children may keep the pipe open longer
-    result_pipe: int
+    child: ChildTransaction
     output: int
-    text: bytes = b""
 
 
 @dataclass(slots=True)
@@ -112,7 +105,7 @@ def _signals(work: _Work) -> Iterator[None]:
         work.is_over = work.was_ended = True
         _stop(work)
 
-    before = {number: signal.signal(number, end) for number in _ENDING}
+    before = {number: signal.signal(number, end) for number in ENDING}
     try:
         yield
     finally:
@@ -122,7 +115,7 @@ def _signals(work: _Work) -> Iterator[None]:
 
 def _stop(work: _Work) -> None:
     for one in work.running.values():
-        os.kill(one.pid, signal.SIGTERM)  # a child that was not waited for yet
+        os.kill(one.child.pid, signal.SIGTERM)  # a child that was not waited for yet
 
 
 def _start(work: _Work) -> None:
@@ -131,139 +124,48 @@ def _start(work: _Work) -> None:
         line = batch.lines[work.next]
         argv = ("/bin/sh", "-c", line)
         spec = batch.spec.replace(request=batch.spec.request.replace(arguments=argv, kind=COMMAND))
-        with _block_signals():  # a signal must also end the new process
+        with child_process.block_signals():  # a signal must also end the new process
             if work.is_over:
                 return
             work.running[work.next] = _fork(spec, work.gate)
         work.next += 1
 
 
-@contextmanager
-def _block_signals() -> Iterator[None]:
-    """Block the signals that end this process."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, _ENDING)
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-
-
 def _fork(spec: TransactionSpec, gate: int) -> _Running:
-    result_read, result_write = os.pipe()
+    def with_gate() -> TransactionSpec:
+        # A separate open file description, so a lock of its own.
+        own = os.open(f"/proc/self/fd/{gate}", os.O_RDWR | os.O_CLOEXEC)
+        return spec.replace(request=spec.request.replace(merge_lock=own))
+
     output = _unnamed_file()
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            _reset_signals()
-            os.close(result_read)
-            _leave_terminal(output)
-            # A separate open file description, so a lock of its own.
-            own = os.open(f"/proc/self/fd/{gate}", os.O_RDWR | os.O_CLOEXEC)
-            attempt = _attempt(spec.replace(request=spec.request.replace(merge_lock=own)))
-            os.write(result_write, fast_json.dumps(_row(attempt)))
-            code = 0
-        finally:
-            os._exit(code)
-    os.close(result_write)
-    os.set_blocking(result_read, False)
-    return _Running(pid, os.pidfd_open(pid), result_read, output)
-
-
-def _reset_signals() -> None:
-    """Restore the default signal actions and unblock the signals that the parent blocked."""
-    for number in _ENDING:
-        signal.signal(number, signal.SIG_DFL)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, _ENDING)
-
-
-def _leave_terminal(output: int) -> None:
-    """Detach from the terminal, with empty input and a separate output."""
-    os.setsid()
-    nothing = os.open(os.devnull, os.O_RDONLY)
-    for source, target in ((nothing, 0), (output, 1), (output, 2)):
-        os.dup2(source, target)
-
-
-def _attempt(spec: TransactionSpec) -> TransactionAttempt:
-    try:
-        return transact.run_commands(spec, lambda _: None)
-    except AgentDevError as error:
-        return TransactionAttempt(TransactionResult(FAILED, NOT_STARTED, (), "not started", error.message))
-
-
-def _row(attempt: TransactionAttempt) -> dict[str, object]:
-    """Convert an attempt to plain values for the pipe."""
-    return {**attempt.result.as_dict(), "steps": [[*one.as_dict().values()] for one in attempt.result.steps]}
-
-
-def _from_row(row: object, session_store: store.Store) -> TransactionAttempt | None:
-    if not isinstance(row, dict):
-        return None
-    steps = tuple(CommandStep(tuple(words), code, milliseconds) for words, code, milliseconds in row["steps"])
-    result = TransactionResult(**{**row, "steps": steps}).replace(applied=(), skipped=(), unchanged=())
-    if not result.session:
-        return TransactionAttempt(result)
-    return TransactionAttempt(result, store.Session(result.session, f"{session_store.sessions}/{result.session}"))
-
-
-def _find_killed(session_store: store.Store, launcher: int) -> TransactionAttempt:
-    """Return the attempt of a process that was killed before it reported: while it started, or from outside."""
-    result = TransactionResult(FAILED, transaction_result.EXIT_REFUSED, (), "signal", "it was killed before it reported a result")
-    for session in reversed(store.all_sessions(session_store)):
-        try:
-            record = store.read_record(session)
-        except AgentDevError:
-            continue  # it has no record yet and is swept later
-        if record["launcher"] == launcher and record["state"] in (store.RUNNING, store.WAITING):
-            if "life" in record:
-                pid_namespace.kill_all(pid_namespace.NamespaceIdentity(*record["life"]))
-            return TransactionAttempt(result.replace(session=session.id, name=record["name"] or session.id), session)
-    return TransactionAttempt(result)
+    return _Running(child_process.start_child(with_gate, output), output)
 
 
 def _wait_ended(work: _Work) -> list[int]:
     """Wait until a process reports or ends; return the numbers of those that ended."""
     poll = select.poll()
     for one in work.running.values():
-        poll.register(one.result_pipe, select.POLLIN)
-        poll.register(one.pidfd, select.POLLIN)
+        poll.register(one.child.result_pipe, select.POLLIN)
+        poll.register(one.child.pidfd, select.POLLIN)
     ready = {fd for fd, _ in poll.poll()}
     for one in work.running.values():
-        if one.result_pipe in ready or one.pidfd in ready:
-            one.text += _read_available(one.result_pipe)
-    return [number for number, one in work.running.items() if one.pidfd in ready]
-
-
-def _read_available(fd: int) -> bytes:
-    """Read what a pipe holds now."""
-    data = b""
-    try:
-        while piece := os.read(fd, 1 << 16):
-            data += piece
-    except BlockingIOError:
-        pass  # more may follow
-    return data
+        if one.child.result_pipe in ready or one.child.pidfd in ready:
+            one.child.read_available()
+    return [number for number, one in work.running.items() if one.child.pidfd in ready]
 
 
 def _collect(work: _Work, number: int) -> tuple[TransactionAttempt, bytes]:
     one = work.running.pop(number)
-    os.waitpid(one.pid, 0)
-    os.close(one.result_pipe)
-    os.close(one.pidfd)
+    attempt = child_process.collect_child(one.child, work.sessions)
     size = os.fstat(one.output).st_size
     output = os.pread(one.output, _MAX_OUTPUT, max(0, size - _MAX_OUTPUT))
     os.close(one.output)
-    try:
-        row = fast_json.loads(one.text)
-    except ValueError:
-        row = None
-    return _from_row(row, work.sessions) or _find_killed(work.sessions, one.pid), output
+    return attempt, output
 
 
 def _classify(work: _Work, number: int, attempt: TransactionAttempt) -> None:
     if work.is_over and not work.was_ended and not attempt.has_passed and attempt.result.cause == "signal":
-        _discard(work, attempt)
+        child_process.discard_attempt(attempt, work.sessions)
         attempt = TransactionAttempt(_as_not_needed(attempt.result))
     if attempt.has_passed and attempt.session is not None:
         work.passed[number] = attempt
@@ -283,10 +185,10 @@ def _merge_passed(work: _Work, notice: Callable[[str], None]) -> None:
             work.results[number] = _as_interrupted(attempt.result)
             continue
         if work.batch.only_first and any(one.state == MERGED for one in work.results.values()):
-            _discard(work, attempt)
+            child_process.discard_attempt(attempt, work.sessions)
             work.results[number] = _as_not_needed(attempt.result)
             continue
-        locked = attempt.replace(session=_lock_session(attempt.session)) if attempt.session else attempt
+        locked = attempt.replace(session=child_process.lock_session(attempt.session)) if attempt.session else attempt
         fcntl.flock(work.gate, fcntl.LOCK_EX)
         try:
             work.results[number] = merge_attempt.merge_result(locked, work.batch.spec, notice)
@@ -302,23 +204,3 @@ def _finish_race(work: _Work) -> None:
     if work.batch.only_first:
         work.is_over = True
         _stop(work)
-
-
-def _lock_session(session: store.Session) -> store.Session:
-    """Lock the session of a transaction that has ended; children of its launcher may hold the lock a moment longer."""
-    deadline = time.monotonic() + _LOCK_TIMEOUT
-    while time.monotonic() < deadline and store.is_locked(session):
-        time.sleep(_TIMESTAMP_STEP)
-    return store.lock_session(session)
-
-
-def _discard(work: _Work, attempt: TransactionAttempt) -> None:
-    """Move the session of a transaction that is not needed any more to the trash."""
-    if attempt.session is None:
-        return
-    try:
-        session = _lock_session(attempt.session)
-    except SessionBusy:
-        return  # the session is kept
-    merge_attempt.discard_session(work.sessions, session, store.read_record(session))
-    store.unlock_session(session)

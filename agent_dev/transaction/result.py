@@ -1,12 +1,13 @@
 """The spec of a transaction and its result."""
 
-from agent_dev.run.request import RunRequest
-from agent_dev.session import store
 from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from agent_dev.run.request import RunRequest
+    from agent_dev.session import store
 
 MERGED, FAILED = "merged", "failed"
 EXIT_TIMED_OUT, EXIT_REFUSED = 124, 1  # exit codes
@@ -19,7 +20,7 @@ class TransactionSpec(Value):
     rules whose changes are merged.
     """
 
-    request: RunRequest
+    request: "RunRequest"
     validations: tuple[str, ...] = ()
     timeout: int = 0
     take: tuple[str, ...] = ()
@@ -78,7 +79,7 @@ class TransactionAttempt(Value):
     """The outcome of the commands, before the merge: the result so far, and the locked session if it is kept."""
 
     result: TransactionResult
-    session: store.Session | None = None
+    session: "store.Session | None" = None
 
     @property
     def has_passed(self) -> bool:
@@ -86,9 +87,9 @@ class TransactionAttempt(Value):
         return self.result.state == MERGED
 
 
-def log_result(session: store.Session, result: TransactionResult) -> None:
+def log_result(session: "store.Session", result: TransactionResult) -> None:
     """Log the result in the events of a locked session."""
-    from agent_dev.session import events  # rare: only if a session is kept
+    from agent_dev.session import events, store  # rare: only if a session is kept
 
     row = result.as_json()
     details: dict[str, Any] = {name: row[name] for name in ("cause", "reason", "merge", "steps")}

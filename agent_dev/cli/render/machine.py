@@ -65,6 +65,6 @@ def print_findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
 def finding_lines(found: "Sequence[Finding]") -> Iterator[str]:
     """Return a line for each finding, and one for its hint."""
     for one in found:
-        yield f"{_MARKS[one.state]} {one.subject}: {visible(one.result)}"
+        yield f"{_MARKS[one.state]} {visible(one.subject)}: {visible(one.result)}"
         if one.remedy:
             yield f"    hint: {one.remedy}"

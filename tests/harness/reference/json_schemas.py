@@ -257,6 +257,22 @@ SCHEMAS: dict[str, Schema] = {
         exit=INTEGER,
         **{"jobs?": list_of(entries({**TRANSACTION, "line": STRING})), "reason?": nullable(STRING)},
     ),
+    "tx-on": document(
+        state=one_of("merged", "failed"),
+        exit=INTEGER,
+        jobs=list_of(
+            entries(
+                {
+                    **TRANSACTION,
+                    "state": one_of("merged", "failed", "waiting"),
+                    "line": STRING,
+                    "host": nullable(STRING),
+                    "starts": COUNT,
+                }
+            )
+        ),
+        hosts=list_of(mapping(host=STRING, tasks=COUNT)),
+    ),
     "undo": UNDO_RESULT,
     "redo": UNDO_RESULT,
     "merges": document(
@@ -529,6 +545,7 @@ SCHEMAS: dict[str, Schema] = {
 _VARIANTS = {
     ("merge", "--commits"): "merge-commits",
     ("restore", "--list"): "restore-list",
+    ("tx", "--on"): "tx-on",
     ("tx", "--many"): "tx-many",
     ("checkpoints", "--restore"): "rollback",
     ("checkpoints", "--of"): "checkpoints-of",

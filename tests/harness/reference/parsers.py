@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from unittest import mock
 
-from agent_dev.cli import help_text, main, tx
+from agent_dev.cli import help_text, main, tx, work
 from agent_dev.cli import options as run_options
 from agent_dev.cli.commands.dispatch import find_verb
 from agent_dev.cli.completion import command as completion_command
@@ -96,7 +96,7 @@ def subcommands() -> tuple[Subcommand, ...]:
     """Return all subcommands in the order of `help --all`."""
     listed = {row[0]: row for row in _rows(help_text.ALL)}
     found = [_from_parser(verb, parser, listed) for verb, parser in find_parsers().items()]
-    found += [_from_text("tx", tx.HELP, listed), _from_text("run", help_text.RUN, listed)]
+    found += [_from_text("tx", tx.HELP, listed), _from_text("work", work.HELP, listed), _from_text("run", help_text.RUN, listed)]
     order = [_verb_of(row) for row in listed]
     found.sort(key=lambda one: order.index(one.name))
     return (*found, _help([one.name for one in found if one.name not in NESTED]))

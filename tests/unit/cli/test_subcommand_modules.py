@@ -9,7 +9,7 @@ from agent_dev.cli import help_text, main
 from agent_dev.cli.commands import dispatch
 
 COMMANDS = Path(main.__file__).parent / "commands"
-ELSEWHERE = {"tx", "completion"}  # they parse without argparse, or without a repository
+ELSEWHERE = {"tx", "work", "completion"}  # they parse without argparse, or without a repository
 HEADINGS = {"run": "run", "review": "review", "sessions": "sessions", "settings and maintenance": "settings"}
 
 

@@ -23,12 +23,25 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser = make_parser("doctor", "Check what this machine supports, and print hints for what is missing.", "agent-dev doctor")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--report", action="store_true", help="print a text for a bug report, with paths and secrets masked")
+    parser.add_argument(
+        "--on", default="", metavar="HOST", help="check hosts or an engine for `tx --on`, instead of this machine"
+    )
     args = parser.parse_args(argv)
+    if args.on:
+        return _check_places(args.on, context, as_json=args.json)
     findings = doctor.run_checks(context, options)
     if args.report:
         _print_report(findings, context, options)
         return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
     output.print_findings(findings, as_json=args.json)
+    return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
+
+
+def _check_places(places: str, context: CommandContext, *, as_json: bool) -> int:
+    from agent_dev.fleet import check_places  # imports bundles
+
+    findings = check_places.check_places(places, context)
+    output.print_findings(findings, as_json=as_json)
     return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
 
 

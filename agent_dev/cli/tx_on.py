@@ -1,0 +1,42 @@
+"""The subcommand `tx --many --on`: transactions on other machines, with a table at the end."""
+
+from agent_dev.cli import console
+from agent_dev.cli.render import fleet as output
+from agent_dev.errors import FAILURE, NOT_STARTED, SUCCESS, AgentDevError
+from agent_dev.fleet import coordinator
+from agent_dev.fleet.coordinator import FleetRequest
+from agent_dev.fleet.places import parse_places
+from agent_dev.session import sessions
+from agent_dev.transaction.result import MERGED, TransactionSpec
+
+
+def run(lines: tuple[str, ...], own_options: dict[str, object], spec: TransactionSpec) -> int:
+    """Run `agent-dev tx --many --on` and return the exit code. Raises AgentDevError if nothing ran."""
+    context = sessions.command_context(spec.request.options, spec.request.environ)
+    jobs, retries = own_options["jobs"], own_options["retries"]
+    request = FleetRequest(
+        lines=lines,
+        spec=spec,
+        places=parse_places(str(own_options["on"]), context.profile.engines),
+        jobs=jobs if isinstance(jobs, int) else 0,
+        retries=retries if isinstance(retries, int) else 2,
+        only_first=bool(own_options["first"]),
+        for_review=bool(own_options["review"]),
+        resumes=bool(own_options["resume"]),
+    )
+    reporter = output.FleetReporter()
+    try:
+        table = coordinator.run_fleet(request, context, reporter)
+    except AgentDevError as error:
+        error.code = NOT_STARTED
+        raise
+    finally:
+        reporter.close()
+    results = [task.result for task in table.tasks]
+    is_good = (any if request.only_first else all)(result is not None and result.state == MERGED for result in results)
+    code = SUCCESS if is_good else FAILURE
+    if own_options["json"]:
+        console.write_stdout(output.table_as_json(table, code, for_review=request.for_review))
+    else:
+        output.print_table(table, for_review=request.for_review)
+    return code

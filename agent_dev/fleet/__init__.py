@@ -1,0 +1,1 @@
+"""Transactions on other machines: tickets go there, bundles come back."""

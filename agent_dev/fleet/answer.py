@@ -1,0 +1,147 @@
+"""Answers of a worker: its greeting, and the result of a task in the manifest of the bundle. Both are untrusted."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from agent_dev.errors import BadBundle, WorkerRefused
+from agent_dev.transaction.result import FAILED, MERGED, CommandStep, TransactionResult
+
+VERSION = 1  # of the protocol: greeting, ticket, result
+MAX_GREETING = 256 << 10  # bytes
+MAX_KNOWN = 1000  # commits in a greeting
+_COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII).fullmatch
+_CAUSES = ("", "command", "signal", "timeout", "limit", "validation", "policy", "not started")
+_MAX_TEXT, _MAX_STEPS, _MAX_WORDS = 2000, 100, 1000
+_MAX_MILLISECONDS = 1 << 40
+
+
+@dataclass(frozen=True, slots=True)
+class WorkerGreeting:
+    """The first line of a worker that prepares a commit: its version, its processors, and the commits that it has."""
+
+    program: str
+    processors: int
+    has_commit: bool
+    known: tuple[str, ...] = ()
+
+
+def encode_greeting(greeting: WorkerGreeting) -> bytes:
+    """Return a greeting as one line."""
+    value = {
+        "format": "agent-dev worker",
+        "version": VERSION,
+        "program": greeting.program,
+        "processors": greeting.processors,
+        "has_commit": greeting.has_commit,
+        "known": list(greeting.known[:MAX_KNOWN]),
+    }
+    return json.dumps(value).encode() + b"\n"
+
+
+def parse_greeting(line: bytes, host: str) -> WorkerGreeting:
+    """Return a worker's greeting. Raises WorkerRefused."""
+    try:
+        value = json.loads(line)
+    except (ValueError, RecursionError):
+        value = None
+    if not isinstance(value, dict) or value.get("format") != "agent-dev worker":
+        raise WorkerRefused(host=host, reason="its answer is not that of `agent-dev work`")
+    if type(value.get("version")) is not int or value["version"] != VERSION:
+        version = str(value.get("version"))[:20]
+        raise WorkerRefused(host=host, reason=f"it speaks version {version} of the protocol, this agent-dev version {VERSION}")
+    known: Any = value.get("known")
+    is_valid = (
+        isinstance(value.get("program"), str)
+        and type(value.get("processors")) is int
+        and isinstance(value.get("has_commit"), bool)
+        and isinstance(known, list)
+        and len(known) <= MAX_KNOWN
+        and all(isinstance(one, str) and _COMMIT(one) for one in known)
+    )
+    if not is_valid:
+        raise WorkerRefused(host=host, reason="a value of its greeting is not valid")
+    return WorkerGreeting(value["program"][:50], min(max(value["processors"], 1), 64), value["has_commit"], tuple(known))
+
+
+def encode_task(task_id: str, result: TransactionResult) -> dict[str, Any]:
+    """Return the `task` of a bundle's manifest."""
+    return {
+        "id": task_id,
+        "result": {
+            "version": VERSION,
+            "state": result.state,
+            "exit": min(max(result.code, 0), 255),
+            "cause": result.cause,
+            "reason": result.reason[:_MAX_TEXT],
+            "commits": result.commits,
+            "steps": [
+                {
+                    "command": [word[:_MAX_TEXT] for word in one.argv[:_MAX_WORDS]],
+                    "exit": one.code,
+                    "milliseconds": one.milliseconds,
+                }
+                for one in result.steps[:_MAX_STEPS]
+            ],
+        },
+    }
+
+
+def _encode_step(step: CommandStep) -> dict[str, Any]:
+    words = [word[:_MAX_TEXT] for word in step.argv[:_MAX_WORDS]]
+    return {"command": words, "exit": step.code, "milliseconds": step.milliseconds}
+
+
+def parse_task(manifest: Mapping[str, Any], task_id: str) -> TransactionResult:
+    """Return the result in a bundle, which must be that of this task. Raises BadBundle."""
+    task: Any = manifest.get("task")
+    _require(task is not None, "it has no result of a task")
+    _require(task["id"] == task_id, "it belongs to another task")
+    value = task["result"]
+    version = value.get("version")
+    _require(
+        type(version) is int and version == VERSION,
+        f"its result has version {str(version)[:20]}, and this agent-dev reads version {VERSION}",
+    )
+    try:
+        return _result(value)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise BadBundle(reason=f"a value of its result is missing or of the wrong type ({str(error)[:100]})") from None
+
+
+def _result(value: Mapping[str, Any]) -> TransactionResult:
+    _require(value.keys() == {"version", "state", "exit", "cause", "reason", "commits", "steps"}, "its result has unknown fields")
+    _require(value["state"] in (MERGED, FAILED) and value["cause"] in _CAUSES, "the state of its result is not valid")
+    _require((value["state"] == MERGED) == (value["cause"] == ""), "its result contradicts itself")
+    _require(_is_count(value["exit"], 255), "the exit code of its result is not valid")
+    _require(value["state"] == FAILED or value["exit"] == 0, "its result contradicts itself")
+    _require(_is_text(value["reason"]), "the reason of its result is not valid")
+    _require(_is_count(value["commits"], 1 << 30), "the number of its commits is not valid")
+    _require(isinstance(value["steps"], list) and len(value["steps"]) <= _MAX_STEPS, "the steps of its result are not valid")
+    steps = tuple(map(_step, value["steps"]))
+    return TransactionResult(value["state"], value["exit"], steps, value["cause"], value["reason"], commits=value["commits"])
+
+
+def _step(row: Mapping[str, Any]) -> CommandStep:
+    words = row["command"]
+    is_valid = isinstance(words, list) and len(words) <= _MAX_WORDS and all(map(_is_text, words))
+    is_valid = is_valid and row.keys() == {"command", "exit", "milliseconds"}
+    _require(
+        is_valid and _is_count(row["exit"], 255) and _is_count(row["milliseconds"], _MAX_MILLISECONDS), "a step is not valid"
+    )
+    return CommandStep(tuple(words), row["exit"], row["milliseconds"])
+
+
+def _require(is_met: bool, reason: str) -> None:  # noqa: FBT001  (reads as an assertion)
+    if not is_met:
+        raise BadBundle(reason=reason)
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _MAX_TEXT and "\0" not in value
+
+
+def _is_count(value: Any, most: int) -> bool:
+    return type(value) is int and 0 <= value <= most

@@ -1,0 +1,152 @@
+"""The folder of a fleet run on the coordinator: the tasks, a journal of what has arrived and was merged, and what workers sent.
+
+`tx --resume` continues from it. It is removed when every task has a result.
+"""
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from agent_dev.errors import UsageError
+from agent_dev.fs import durable
+from agent_dev.fs.rmtree import remove_tree
+
+_KEPT_DAYS = 30  # of a run that was not completed
+
+
+@dataclass(frozen=True, slots=True)
+class FleetRun:
+    """A run: its folder and id, the repository's root, the commit that the workers check out, and the task lines."""
+
+    folder: str
+    id: str
+    root: str
+    commit: str
+    lines: tuple[str, ...]
+    lock: int
+
+    def task_id(self, number: int) -> str:
+        """Return the id of a task, which its ticket and its bundle state."""
+        return f"{self.id}-{number + 1}"
+
+    def note(self, event: str, **values: object) -> None:
+        """Add an event to the journal; it is durable on return."""
+        durable.append(f"{self.folder}/journal", json.dumps({"event": event, **values}).encode() + b"\n")
+
+    def events(self) -> tuple[dict[str, Any], ...]:
+        """Return the events of the journal; the last one is ignored if it is incomplete."""
+        try:
+            with open(f"{self.folder}/journal", "rb") as file:
+                lines = file.read().split(b"\n")[:-1]
+        except FileNotFoundError:
+            return ()
+        return tuple(filter(None, map(_event, lines)))
+
+    def new_attempt(self, numbers: tuple[int, ...]) -> str:
+        """Create the directory of an attempt to run tasks, and note which tasks they are; return its path."""
+        count = sum(one["event"] == "attempt" for one in self.events())
+        path = f"{self.folder}/attempt-{count}"
+        os.mkdir(path, 0o700)
+        os.mkdir(f"{path}/out", 0o700)
+        self.note("attempt", path=path, tasks=list(numbers))
+        return path
+
+    def close(self, *, is_complete: bool) -> None:
+        """Remove the folder of a complete run, else keep it to be resumed."""
+        if is_complete:
+            remove_tree(self.folder)
+        os.close(self.lock)
+
+
+def _event(line: bytes) -> dict[str, Any] | None:
+    try:
+        value = json.loads(line)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) and isinstance(value.get("event"), str) else None
+
+
+def start_run(state: str, root: str, commit: str, lines: tuple[str, ...]) -> FleetRun:
+    """Create the folder of a new run; folders of runs that were never completed are removed after a month."""
+    parent = f"{state}/fleet"
+    os.makedirs(parent, 0o700, exist_ok=True)
+    _prune(parent)
+    run_id = f"{int(time.time()):x}{os.urandom(8).hex()}"  # workers cannot guess those of other runs
+    folder = f"{parent}/{run_id}"
+    os.mkdir(folder, 0o700)
+    lock = _lock(folder)
+    value = {"version": 1, "root": root, "commit": commit, "lines": list(lines)}
+    durable.append(f"{folder}/run.json", json.dumps(value).encode())
+    durable.sync_path(parent)
+    return FleetRun(folder, run_id, root, commit, lines, lock)
+
+
+def resume_run(state: str, root: str, lines: tuple[str, ...]) -> FleetRun:
+    """Return the newest run with these tasks in this repository that was not completed. Raises UsageError."""
+    parent = f"{state}/fleet"
+    for name in sorted(_names(parent), reverse=True):
+        value = _read(f"{parent}/{name}")
+        if value is not None and value["root"] == root and tuple(value["lines"]) == lines:
+            try:
+                lock = _lock(f"{parent}/{name}")
+            except BlockingIOError:
+                raise UsageError(message="tx --resume: these tasks are still running") from None
+            return FleetRun(f"{parent}/{name}", name, root, value["commit"], lines, lock)
+    raise UsageError(message="tx --resume: no interrupted run of these tasks in this repository", hint="leave out --resume")
+
+
+def _names(parent: str) -> list[str]:
+    try:
+        return os.listdir(parent)
+    except FileNotFoundError:
+        return []
+
+
+def _read(folder: str) -> dict[str, Any] | None:
+    """Return the description of a run; None for a damaged one."""
+    try:
+        with open(f"{folder}/run.json", "rb") as file:
+            value = json.loads(file.read())
+    except (OSError, ValueError):
+        return None
+    if not isinstance(value, dict) or value.get("version") != 1:
+        return None
+    texts = [value.get("root"), value.get("commit"), *(value["lines"] if isinstance(value.get("lines"), list) else [None])]
+    return value if all(isinstance(one, str) for one in texts) else None
+
+
+def _lock(folder: str) -> int:
+    """Lock a run's folder. Raises BlockingIOError."""
+    fd = os.open(f"{folder}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _prune(parent: str) -> None:
+    for name in _names(parent):
+        folder = f"{parent}/{name}"
+        try:
+            if time.time() - os.stat(f"{folder}/lock").st_mtime < _KEPT_DAYS * 86_400:
+                continue
+            with _held(folder):
+                remove_tree(folder)
+        except OSError:
+            continue  # it is in use, or was just removed
+
+
+@contextmanager
+def _held(folder: str) -> Iterator[None]:
+    fd = _lock(folder)
+    try:
+        yield
+    finally:
+        os.close(fd)
