@@ -4,7 +4,7 @@ import json
 import subprocess
 
 from agent_dev.errors import AgentDevError
-from agent_dev.fleet.hosts import greet_place
+from agent_dev.fleet.hosts import greet_place, read_bounded
 from agent_dev.fleet.jobs import find_parallel
 from agent_dev.fleet.places import Places, parse_places, place_names, remote_argv
 from agent_dev.linux import programs
@@ -12,6 +12,7 @@ from agent_dev.run.doctor import Finding, FindingState
 from agent_dev.session.sessions import CommandContext
 
 _MOST = 1 << 20  # bytes of a worker's document
+_PATIENCE = 120.0  # seconds for it
 
 
 def check_places(text: str, context: CommandContext) -> tuple[Finding, ...]:
@@ -48,7 +49,7 @@ def _remote_findings(places: Places, name: str, context: CommandContext) -> list
         (program, *argv[1:]), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=context.environ
     ) as process:
         assert process.stdout is not None  # noqa: S101  (for mypy: it is a pipe)
-        data = process.stdout.read(_MOST)
+        data = read_bounded(process.stdout.fileno(), _MOST, _PATIENCE) or b""
         process.kill()
     try:
         rows = [(str(row["check"]), str(row["result"])) for row in json.loads(data)["findings"] if row["failed"]]

@@ -22,6 +22,7 @@ from agent_dev.fleet.task_table import Task, TaskState, TaskTable
 from agent_dev.fleet.ticket import MAX_TICKET, Ticket, checkout_name, encode_ticket, is_sent_branch, sent_options
 from agent_dev.merge import recover
 from agent_dev.run.request import COMMAND
+from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext
 from agent_dev.transaction import child_process
 from agent_dev.transaction.job_batch import NOT_NEEDED
@@ -89,7 +90,8 @@ def run_fleet(request: FleetRequest, context: CommandContext, reporter: Reporter
     is_complete = False
     try:
         name = request.spec.request.options.name or f"many-{run.id[-4:]}"
-        delivery = Delivery(run, request.spec, context, name)
+        taken = frozenset(one.name for one in sessions.sessions_of_repository(context))
+        delivery = Delivery(run, request.spec, context, name, taken)
         table = TaskTable(tuple(Task(number, line) for number, line in enumerate(request.lines)))
         work = _FleetWork(request, context, run, delivery, reporter, table)
         if request.resumes:
@@ -103,7 +105,7 @@ def run_fleet(request: FleetRequest, context: CommandContext, reporter: Reporter
             _finish_rest(work)
         return work.table
     finally:
-        run.close(is_complete=is_complete)
+        run.close(is_complete=is_complete or not run.events())
 
 
 def _open_run(request: FleetRequest, context: CommandContext, commit: str) -> FleetRun:

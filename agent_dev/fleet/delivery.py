@@ -26,6 +26,7 @@ class Delivery:
     spec: TransactionSpec
     context: CommandContext
     name: str  # the name of the sessions, before the task's number
+    taken: frozenset[str] = frozenset()  # names of other open sessions
 
     def receive(self, number: int, path: str) -> TransactionResult:
         """Import the bundle of a task; return its result, with the session if it has one. A bad bundle is a failed task."""
@@ -50,10 +51,11 @@ class Delivery:
                 bundle.read_members(None)
                 return result.replace(commits=0)
             name = f"{self.name}-{number + 1}"
+            name = "" if name in self.taken else name
             request = importing.ImportRequest(name, (), limit * 4)
             session = importing.import_bundle(bundle, self.context, request)
         count = self._count_commits(session) if _moves_refs(manifest) else 0
-        return result.replace(session=session.id, name=name, commits=count)
+        return result.replace(session=session.id, name=name or session.id, commits=count)
 
     def _count_commits(self, session: store.Session) -> int:
         record = store.read_record(session)
@@ -93,7 +95,7 @@ class Delivery:
             if event["event"] == "merging":
                 merging.add(int(event["task"]))
             elif event["event"] in ("imported", "finished"):
-                attempt = child_process.from_row(event["result"], self.context.store)
+                attempt = self._noted_attempt(event["result"])
                 if attempt is not None:
                     found[int(event["task"])] = (attempt.result, event["event"] == "finished")
         merges = {one.session: one.id for one in history.list_merges(self.context)}
@@ -101,6 +103,12 @@ class Delivery:
             if not is_finished and number in merging and result.session in merges:  # it was killed after the merge
                 found[number] = (result.replace(merge=merges[result.session], session=""), True)
         return found
+
+    def _noted_attempt(self, row: object) -> TransactionAttempt | None:
+        try:
+            return child_process.from_row(row, self.context.store)
+        except (KeyError, TypeError, ValueError):
+            return None  # damaged: the task runs again, or its session is reviewed
 
     def remove_unnoted(self, noted: set[int]) -> None:
         """Remove sessions that were imported, but not noted: the coordinator was killed in between. They are imported again."""

@@ -152,16 +152,26 @@ def _greet(name: str, connection: _Connection, commit: str, source: SourceReposi
 def _read_line(name: str, connection: _Connection) -> bytes:
     """Read the greeting's line. Raises WorkerRefused with the last error message if there is none."""
     assert connection.process.stdout is not None  # noqa: S101  (for mypy: it is a pipe)
-    fd, line, deadline = connection.process.stdout.fileno(), b"", time.monotonic() + _PATIENCE
-    while b"\n" not in line and len(line) <= MAX_GREETING:
+    line = read_bounded(connection.process.stdout.fileno(), MAX_GREETING, _PATIENCE, until=b"\n")
+    if line is None:
+        raise WorkerRefused(host=name, reason=f"no answer within {_PATIENCE:.0f} s")
+    if b"\n" not in line:
+        raise WorkerRefused(host=name, reason=_last_error(connection), hint=f"agent-dev doctor --on {name}")
+    return line.partition(b"\n")[0]
+
+
+def read_bounded(fd: int, limit: int, patience: float, until: bytes = b"") -> bytes | None:
+    """Return what a worker writes, up to its end, `until` or `limit` bytes; None if that takes longer than `patience` seconds."""
+    data, deadline = b"", time.monotonic() + patience
+    while len(data) <= limit and not (until and until in data):
         left = deadline - time.monotonic()
         if left <= 0 or not select.select([fd], [], [], left)[0]:
-            raise WorkerRefused(host=name, reason=f"no answer within {_PATIENCE:.0f} s")
+            return None
         piece = os.read(fd, 1 << 16)
         if not piece:
-            raise WorkerRefused(host=name, reason=_last_error(connection), hint=f"agent-dev doctor --on {name}")
-        line += piece
-    return line.partition(b"\n")[0]
+            break
+        data += piece
+    return data
 
 
 def _finish(name: str, connection: _Connection) -> WorkerRefused | None:

@@ -106,7 +106,7 @@ def parallel_argv(places: Places, jobs: dict[str, int], retries: int, worker: st
     match places:
         case SshHosts():
             logins = ",".join(f"{jobs[name]}/{name}" for name in places.names if name in jobs)
-            return (*shared, "--ssh", "./job", "-S", logins, shlex.join((*shlex.split(worker), "work")))
+            return (*shared, "--sshdelay", "0.05", "--ssh", "./job", "-S", logins, shlex.join((*shlex.split(worker), "work")))
         case Engine():
             return (*shared, "-j", str(jobs[places.name]), "./job")
         case _:

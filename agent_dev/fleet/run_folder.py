@@ -45,7 +45,16 @@ class FleetRun:
                 lines = file.read().split(b"\n")[:-1]
         except FileNotFoundError:
             return ()
-        return tuple(filter(None, map(_event, lines)))
+        return tuple(event for event in filter(None, map(_event, lines)) if self._is_valid(event))
+
+    def _is_valid(self, event: dict[str, Any]) -> bool:
+        if event["event"] != "attempt":
+            return self._is_task(event.get("task"))
+        path, tasks = event.get("path"), event.get("tasks")
+        return isinstance(path, str) and isinstance(tasks, list) and all(map(self._is_task, tasks))
+
+    def _is_task(self, number: object) -> bool:
+        return isinstance(number, int) and 0 <= number < len(self.lines)
 
     def new_attempt(self, numbers: tuple[int, ...]) -> str:
         """Create the directory of an attempt to run tasks, and note which tasks they are; return its path."""

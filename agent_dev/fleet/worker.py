@@ -146,7 +146,7 @@ def _write_bundle(ticket: Ticket, attempt: TransactionAttempt, target: int, cont
     task = answer.encode_task(ticket.id, attempt.result)
     with os.fdopen(os.dup(target), "wb", buffering=1 << 20) as file:
         if attempt.session is None:
-            file.write(_empty_bundle(ticket, task))
+            file.write(empty_bundle(ticket, task))
             return
         session = child_process.lock_session(attempt.session)
         try:
@@ -159,7 +159,7 @@ def _write_bundle(ticket: Ticket, attempt: TransactionAttempt, target: int, cont
             store.unlock_session(session)
 
 
-def _empty_bundle(ticket: Ticket, task: dict[str, object]) -> bytes:
+def empty_bundle(ticket: Ticket, task: dict[str, object]) -> bytes:
     """Return the bundle of a transaction that changed nothing, and so has no session."""
     value = {
         "format": manifest.FORMAT,

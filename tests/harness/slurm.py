@@ -30,7 +30,7 @@ TaskPlugin=task/none
 SwitchType=switch/none
 SelectType=select/linear
 MpiDefault=none
-ReturnToService=2
+ReturnToService=0
 KillWait=2
 NodeName=n1 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[1]} CPUs=2
 NodeName=n2 NodeHostname={host} NodeAddr=127.0.0.1 Port={ports[2]} CPUs=2
