@@ -3,8 +3,9 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
-from agent_dev.agent_git import commits, refs
+from agent_dev.agent_git import commits
 from agent_dev.bundle import importing
 from agent_dev.errors import AgentDevError, BadBundle, Refused
 from agent_dev.fleet import answer
@@ -60,10 +61,9 @@ class Delivery:
     def _count_commits(self, session: store.Session) -> int:
         record = store.read_record(session)
         try:
-            found = len(commits.list_commits(session, record, self.context.environ))
+            return len(commits.list_session_commits(session, record, self.context.environ)) or 1  # 1: a branch or a tag
         except AgentDevError:
             return 1  # the review says what is wrong with them
-        return found or int(refs.have_refs_changed(session, record))
 
     def merge(self, number: int, result: TransactionResult, notice: Callable[[str], None]) -> TransactionResult:
         """Merge an imported task's session, all of it or nothing; return the new result."""
@@ -129,6 +129,5 @@ class Delivery:
         return [(number, path) for number, path in files if os.path.exists(path) and os.path.getsize(path)]
 
 
-def _moves_refs(manifest: dict[str, object]) -> bool:
-    git = manifest["git"]
-    return isinstance(git, dict) and git["before"] != git["after"]
+def _moves_refs(manifest: dict[str, Any]) -> bool:
+    return any(git["before"] != git["after"] for git in manifest["git"])

@@ -174,7 +174,7 @@ def empty_bundle(ticket: Ticket, task: dict[str, object]) -> bytes:
             "started": time.time_ns(),
         },
         "roots": [{"name": ticket.name, "entries": [], "base": [], "complete": True}],
-        "git": None,
+        "git": [],
         "logs": {},
         "blobs": {},
         "left_out": [],
