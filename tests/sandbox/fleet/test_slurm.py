@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.machines.slurm import NODES, Slurm, slurm
 from tests.harness.program import AgentDev
-from tests.harness.slurm import NODES, Slurm, slurm
 from tests.sandbox.fleet.laws import check_interrupt, check_lost_host, check_resume
 
 pytestmark = pytest.mark.slow

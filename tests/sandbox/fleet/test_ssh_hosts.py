@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.harness.machines.ssh_hosts import SshHosts, ssh_hosts
 from tests.harness.program import PROGRAM, AgentDev
-from tests.harness.ssh_hosts import SshHosts, ssh_hosts
 from tests.sandbox.fleet.laws import check_interrupt, check_lost_host, check_resume, merged_sessions, run, tasks
 
 ON = "build1,build2"

@@ -1,0 +1,1 @@
+"""Other machines for tests: hosts for ssh, and a Slurm cluster."""
