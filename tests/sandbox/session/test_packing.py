@@ -11,7 +11,7 @@ import pytest
 from agent_dev.fs import checksummed_json
 from tests.harness.program import AgentDev, tree, wait_until
 
-SMALL = 40  # maximum number of entries of a compacted session
+SMALL = 20  # maximum number of entries of a compacted session, and of its merge: of 300 sessions, 290 are compacted
 
 
 def config(agent_dev: AgentDev, text: str) -> None:
@@ -56,6 +56,7 @@ def test_only_the_newest_merged_sessions_stay_uncompacted(agent_dev: AgentDev) -
     settled(agent_dev)
     assert [is_packed(folder) for folder in folders] == [True, True, True, False, False]
     assert all(count(folder) <= SMALL for folder in folders[:3])
+    assert all(count(folder) <= SMALL for folder in (agent_dev.state / "merges").iterdir())
     assert cleaned(agent_dev) == []
     assert cleaned(agent_dev, "--all", "--dry-run") == [(folder.name, "packed") for folder in folders[3:]]
     assert not any(map(is_packed, folders[3:]))
