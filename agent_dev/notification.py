@@ -9,7 +9,7 @@ from agent_dev.value import Value
 BELL, DESKTOP, TERMINAL = "bell", "desktop", "terminal"
 TITLE = "agent-dev"
 _PROGRAM = "notify-send"
-_SECONDS = 10  # after which a notification that was not delivered is given up
+_SECONDS = 10  # after which a notification is abandoned
 _MAX_TEXT = 200  # characters
 _MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;", "\\": "\\\\"}  # notify-send expands backslashes
 _STRING_ENDS = {"\a": "␇", "\x1b": "␛", ";": ","}
@@ -28,7 +28,7 @@ class NotificationSettings(Value):
 
 
 def send_notification(settings: NotificationSettings, title: str, text: str) -> list[int]:
-    """Start the programs that notify the user, which end after ten seconds at most; return their pids. Waits for nothing."""
+    """Start the programs that notify the user, which end after at most ten seconds; return their pids without waiting."""
     commands: list[tuple[str, ...]] = []
     if DESKTOP in settings.ways and has_desktop(settings.environ):
         commands.append((_PROGRAM, "--app-name=agent-dev", "--", title, _without_markup(text)))
@@ -38,7 +38,7 @@ def send_notification(settings: NotificationSettings, title: str, text: str) -> 
 
 
 def _start(command: tuple[str, ...], settings: NotificationSettings) -> int:
-    """Start a program with no more than standard streams to /dev/null; return its pid, 0 if it is not installed."""
+    """Start a program with only standard streams, on /dev/null; return its pid, 0 if it is not installed."""
     program = programs.find_program(command[0], settings.environ, settings.untrusted)
     if program is None:
         return 0

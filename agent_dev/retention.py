@@ -37,9 +37,9 @@ class RetainedItem:
 def select_expired(items: tuple[RetainedItem, ...], now: int, interval: int, limits: RetentionLimits) -> tuple[int, ...]:
     """Return the numbers to remove, in order of removal; `items` is oldest first. The newest three are always kept.
 
-    Limits on age and size remove the oldest first; size removes those that the user requested last. The limit on the number thins
-    out: ages are grouped by powers of two (in intervals), and from the most crowded group, the item that leaves the smallest gap
-    is removed. Here, too, those that the user requested go last.
+    Limits on age and size remove the oldest first; the limit on size removes those that the user requested last. The limit on
+    the number thins out: ages are grouped by powers of two (in intervals), and the item that leaves the smallest gap is removed
+    from the most crowded group. Here, too, those that the user requested are removed last.
     """
     left, gone = list(items), []
     while len(left) > PROTECTED and limits.age and left[0].time < now - limits.age:
@@ -73,5 +73,5 @@ def _target(group: int) -> int:
 
 
 def _gap(left: list[RetainedItem], at: int) -> int:
-    """Return the gap that removing an item leaves; of the oldest, its distance to the next."""
+    """Return the gap that removing an item leaves; for the oldest, its distance to the next."""
     return left[at + 1].time - left[max(0, at - 1)].time

@@ -69,7 +69,7 @@ class _Clone:
         self._objects = self._folder / ".git/objects"
         self._known = set(self._objects.rglob("*"))
 
-    def bring(self) -> float:
+    def run_import(self) -> float:
         """Fetch and fast-forward; return the milliseconds, and restore the clone."""
         git = (
             shutil.which("git", path=self._env["PATH"]) or "git",
@@ -107,7 +107,7 @@ def _round(ground: WorkingDirectory, repo: Path, clone: _Clone) -> dict[str, flo
         if process.output(("git", "status", "--porcelain"), ground.env):
             raise process.ProgramFailed(f"the work tree is not clean after: {' '.join(arguments)}")
         if name == "imported":
-            took["git"] = clone.bring()
+            took["git"] = clone.run_import()
     process.elapsed_time((ground.program, "undo"), ground.env)
     return took
 

@@ -126,15 +126,15 @@ def _install(folder: Path) -> tuple[str, str]:
 
 def _bwraps() -> tuple[Bwrap, ...]:
     """Return the distribution's bubblewrap, and that of AGENT_DEV_BENCH_BWRAP or .ci/new-bwrap if there is one."""
-    found = [_bwrap("/usr/bin/bwrap", is_chosen=False)] if os.path.exists("/usr/bin/bwrap") else []
+    found = [_bwrap("/usr/bin/bwrap", is_selected=False)] if os.path.exists("/usr/bin/bwrap") else []
     newer = os.environ.get("AGENT_DEV_BENCH_BWRAP") or str(PROJECT / ".tools/bwrap/bwrap")
     if os.path.exists(newer):
-        found.append(_bwrap(newer, is_chosen=True))
+        found.append(_bwrap(newer, is_selected=True))
     if not found:
         raise ProgramFailed("bubblewrap is not installed")
     return tuple(found)
 
 
-def _bwrap(path: str, *, is_chosen: bool) -> Bwrap:
+def _bwrap(path: str, *, is_selected: bool) -> Bwrap:
     output_text = subprocess.run((path, "--version"), capture_output=True, text=True, check=True).stdout
-    return Bwrap(path, tuple(map(int, re.findall(r"\d+", output_text))), is_chosen)
+    return Bwrap(path, tuple(map(int, re.findall(r"\d+", output_text))), is_selected)

@@ -126,11 +126,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "real_agents": bool(os.environ.get("AGENT_DEV_TEST_AGENTS")),
     }
     omitted = [name for name, is_included in can_run.items() if not is_included]
-    chosen = scale.sample(item for item in items if not any(map(item.get_closest_marker, omitted)))
-    left_out = [item for item in items if item not in chosen]
+    selected = scale.sample(item for item in items if not any(map(item.get_closest_marker, omitted)))
+    left_out = [item for item in items if item not in selected]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
-        items[:] = [item for item in items if item in chosen]
+        items[:] = [item for item in items if item in selected]
 
 
 @pytest.hookimpl(wrapper=True)

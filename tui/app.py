@@ -77,16 +77,16 @@ class WorkerResult(Message):
 
 def run_review(
     source: ReviewedSession,
-    looks: ScreenSettings = ScreenSettings(),  # noqa: B008  (a constant)
+    settings: ScreenSettings = ScreenSettings(),  # noqa: B008  (a constant)
 ) -> tuple[int, Ending]:
     """Let the user select and apply changes; return the exit code, 0 or 1 if they were applied in part, and the ending.
 
-    Conflicts between commits get their own screen afterwards, one commit after the other.
+    Conflicts between commits are then shown on their own screen, one commit after the other.
     """
     shown: ReviewedSession | None = source
     while shown is not None:
         with prepare_terminal():  # around the constructor too: App reads COLUMNS
-            app = ReviewApp(shown, looks)
+            app = ReviewApp(shown, settings)
             gc.freeze()  # a collection over 100,000 changes took 100 ms during a key press
             app.run()
         shown = shown.next_conflicts() if app.state.resolves_next else None
@@ -102,12 +102,12 @@ class ReviewApp(App[None], inherit_bindings=False):
     AUTO_FOCUS = None
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "suspend (fg resumes)", id="suspend")]
 
-    def __init__(self, source: ReviewedSession, looks: ScreenSettings = ScreenSettings()) -> None:  # noqa: B008  (a constant)
+    def __init__(self, source: ReviewedSession, settings: ScreenSettings = ScreenSettings()) -> None:  # noqa: B008  (a constant)
         super().__init__(driver_class=WakeableDriver)
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
-        self.theme = looks.theme if looks.theme in self.available_themes else DARK.name
-        self.set_keymap(dict(looks.keys))
+        self.theme = settings.theme if settings.theme in self.available_themes else DARK.name
+        self.set_keymap(dict(settings.keys))
         self._source = source
         self._work = Worker(source, lambda fact: self.post_message(WorkerResult(fact)))
         self.state, self._initial_effects = initial_state(
@@ -158,14 +158,14 @@ class ReviewApp(App[None], inherit_bindings=False):
             if isinstance(event, InputEvent):
                 self._work.delay_counting()
                 if event.time < self._asked and isinstance(self.screen, QuestionScreen):
-                    return  # typed before the question was there: not an answer to it
+                    return  # typed before the question appeared, so not an answer to it
             if self.state.prompt is not None and isinstance(event, (KeyEvent, Paste)):
                 self._send_to_prompt(event, self.state.prompt.text)
                 return
             await super().on_event(event)
 
     def _send_to_prompt(self, event: KeyEvent | Paste, text: str) -> None:
-        """Send a key to the prompt. Done here, so that a key typed ahead already goes to the screen after the prompt."""
+        """Send a key to the prompt. Done here, so that a key typed ahead goes to the screen that follows the prompt."""
         edit = prompt_event(event, text)
         if edit is not None:
             self.send(edit)
@@ -257,7 +257,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         if page is not None:
             self.push_screen(page)
         if isinstance(page, QuestionScreen):
-            self._asked = monotonic()  # not later: who sees the question can answer it
+            self._asked = monotonic()  # now, since a visible question can be answered
 
     def _page(self, state: State) -> Screen[None] | None:
         review = self.screen_stack[0]

@@ -53,7 +53,7 @@ class CursorMovedTo:
 
 @dataclass(frozen=True, slots=True)
 class ChangeMoved:
-    """Move to the next or previous change, or match of a search; works in both panes."""
+    """Move to the next or previous change, or search match; works in both panes."""
 
     by: int
 
@@ -147,7 +147,7 @@ class SelectionUndone:
 
 @dataclass(frozen=True, slots=True)
 class SelectionRedone:
-    """Redo the change of the selection that was undone last."""
+    """Redo the last undone change of the selection."""
 
 
 @dataclass(frozen=True, slots=True)

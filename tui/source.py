@@ -19,7 +19,7 @@ ProgressCallback = Callable[[int, int], object]
 
 
 class Ending(Enum):
-    """The fate of the rest of the session after the review."""
+    """The action on the rest of the session after the review."""
 
     KEEP = "keep"
     DISCARD = "discard"

@@ -58,7 +58,7 @@ class DiffPane:
 
     @property
     def marked_rows(self) -> range:
-        """Rows that a key acts on: the marked range, or the row under the cursor."""
+        """Rows to which a key applies: the marked range, or the row under the cursor."""
         if self.anchor < 0:
             return range(self.cursor, self.cursor + 1)
         return range(min(self.anchor, self.cursor), max(self.anchor, self.cursor) + 1)
@@ -76,7 +76,7 @@ class DisplayOptions:
     shows_base: bool = False
     selects_lines: bool = False  # select single lines, not hunks
     is_tree: bool = False
-    is_zoomed: bool = False  # one pane at a time, with the whole width, also on wide terminals
+    is_zoomed: bool = False  # one pane at a time, in full width, even on wide terminals
     hides_reviewed: bool = False  # list only changes that are not marked as reviewed
 
     @property
@@ -182,7 +182,7 @@ class State:
 
     @property
     def marked_rows(self) -> range:
-        """Rows of the list that a key acts on: the marked range, or the row under the cursor."""
+        """Rows of the list to which a key applies: the marked range, or the row under the cursor."""
         first = self.cursor if self.list_anchor < 0 else self.list_anchor
         return range(min(first, self.cursor), min(max(first, self.cursor) + 1, self.row_count))
 
@@ -215,9 +215,14 @@ class State:
     @property
     def diff_options(self) -> DiffOptions:
         """Diff options for the current width and display options."""
-        looks = self.display_options
+        options = self.display_options
         return DiffOptions(
-            self.diff_columns - 1, looks.is_split, looks.context, looks.hides_whitespace, looks.is_wrapped, looks.shows_base
+            self.diff_columns - 1,
+            options.is_split,
+            options.context,
+            options.hides_whitespace,
+            options.is_wrapped,
+            options.shows_base,
         )
 
     @property
@@ -262,7 +267,7 @@ def with_selection(state: State, selection: Selection, message: str, parts: Mapp
 
 
 def draft_of(state: State) -> Draft:
-    """Return what the next review of the session starts with."""
+    """Return the draft with which the next review of the session starts."""
     return Draft(state.selection, state.parts, state.reviewed, state.diff.key, state.resolutions, state.notes)
 
 

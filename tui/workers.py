@@ -51,7 +51,7 @@ _TICK = 0.05  # seconds between progress reports
 
 
 class Worker:
-    """The worker: it runs effects and reports results through a callback. Of requested diffs only the last is read."""
+    """Runs effects and reports results through a callback. Only the last of the requested diffs is read."""
 
     def __init__(self, source: ReviewedSession, report: Callable[[Result], object]) -> None:
         self._source, self._report = source, report

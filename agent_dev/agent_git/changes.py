@@ -83,7 +83,7 @@ class Tips:
 
 
 def compute_tips(before: Mapping[str, str], after: Mapping[str, str]) -> Tips:
-    """Return the ids that refs point to now but did not at the start, without the stash.
+    """Return the ids to which refs, without the stash, point now but did not at the start.
 
     A tag may have been fetched: its commits count as fetched if a remote branch contains them and no branch of the agent does.
     """

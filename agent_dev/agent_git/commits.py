@@ -25,17 +25,17 @@ _MAX_BRANCHES = 4  # of the user and of the agent whose patches are compared
 _MAX_COMPARED = 300  # new commits of the user on such a branch
 
 
-def list_commits(source: AgentRepository, environ: dict[str, str], *, is_left: bool = False) -> tuple[Commit, ...]:
+def list_commits(source: AgentRepository, environ: dict[str, str], *, without_imported: bool = False) -> tuple[Commit, ...]:
     """Return the agent's own commits in a repository, newest first, without fetched ones.
 
-    `is_left`: also omit those already imported as they are, or in a branch of the user's, and mark those imported as another
-    commit.
+    `without_imported`: also omit commits that are already imported unchanged or in one of the user's branches, and mark those
+    that were imported as other commits.
 
     Raises CommandFailed.
     """
     tips = _tips(source, environ)
     branches: tuple[str, ...] = ()
-    if is_left and tips.new:
+    if without_imported and tips.new:
         tips, branches = _without_imported(tips, source, environ)
     if not tips.new:
         return ()
@@ -44,16 +44,16 @@ def list_commits(source: AgentRepository, environ: dict[str, str], *, is_left: b
         args = ("log", f"-{MAX_COMMITS + len(fetched)}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
         commits = parse_log(repo.check_output(*args, stdin=_rev_list_input(tips.new, tips.old)))
         made = tuple(commit for commit in commits if commit.id not in fetched)[:MAX_COMMITS]
-        imported = _find_imported(source, repo, tips, branches) if is_left and made else frozenset()
+        imported = _find_imported(source, repo, tips, branches) if without_imported and made else frozenset()
         return tuple(replace(one, is_imported=one.id in imported) for one in made)
 
 
 def list_session_commits(
-    session: store.Session, record: store.Record, environ: dict[str, str], *, is_left: bool = False
+    session: store.Session, record: store.Record, environ: dict[str, str], *, without_imported: bool = False
 ) -> tuple[Commit, ...]:
     """Return the agent's own commits in all repositories of a session, as `list_commits` does."""
     sources = list_repositories(session, record)
-    return tuple(chain.from_iterable(list_commits(source, environ, is_left=is_left) for source in sources))
+    return tuple(chain.from_iterable(list_commits(source, environ, without_imported=without_imported) for source in sources))
 
 
 def read_changes(source: AgentRepository, repo: BareRepository, environ: dict[str, str]) -> GitChanges:
@@ -104,7 +104,7 @@ def _without_imported(tips: Tips, source: AgentRepository, environ: dict[str, st
 
 
 def _find_imported(source: AgentRepository, repo: BareRepository, tips: Tips, branches: tuple[str, ...]) -> frozenset[str]:
-    """Return the commits that the user has under other ids: those picked by an import, and those of the same patch.
+    """Return the commits that the user has under other ids: those picked by an import, and those with the same patch.
 
     `branches`: the tips of the user's branches; patches are compared with those of a limited number of new commits there.
     """
@@ -126,12 +126,12 @@ def _find_imported(source: AgentRepository, repo: BareRepository, tips: Tips, br
 
 
 def _is_reported(ref: RefChange, imported: Mapping[str, str]) -> bool:
-    """Return whether to report a changed ref: all but the stash, and refs that were imported at their current commit."""
+    """Return whether to report a changed ref: all except the stash and refs whose current commit was imported."""
     return ref.name != "refs/stash" and (ref.name not in imported or imported[ref.name] != ref.after)
 
 
 def _tips(source: AgentRepository, environ: dict[str, str]) -> Tips:
-    """Return the ids that the agent's refs point to now but did not at the start."""
+    """Return the ids to which the agent's refs point now but did not at the start."""
     return git_changes.compute_tips(refs.read_initial_refs(source), current_refs.read_refs(source, environ))
 
 

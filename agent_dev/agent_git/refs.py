@@ -1,4 +1,4 @@
-"""The refs of the agent's private git dir, parsed here: git never runs where an agent could write."""
+"""The refs of the agent's private git dir, parsed here, because git never runs where an agent could write."""
 
 import os
 from binascii import crc32
@@ -14,7 +14,7 @@ _MAX_REFS_SIZE = 16 << 20
 _MAX_REFS = 20_000
 _REFS, _PACKED_REFS = "refs", "packed-refs"
 TABLES_LIST = "reftable/tables.list"
-_NO_HEAD = b"ref: refs/heads/.invalid"  # HEAD's placeholder beside a reftable (git: reftable-backend.c)
+_NO_HEAD = b"ref: refs/heads/.invalid"  # HEAD's placeholder next to a reftable (git: reftable-backend.c)
 _STASHES, _CHECKSUM = "stashes", "packed"  # keys stored next to the refs (no ref has such a name): stash ids, a checksum
 
 

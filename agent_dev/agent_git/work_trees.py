@@ -1,4 +1,4 @@
-"""The linked work trees that an agent made with git, in the repository or in its home, and their uncommitted files.
+"""The linked work trees that an agent created with git, in the repository or in its home, and their uncommitted files.
 
 Git never runs there. The agent's files are read without following symlinks, and compared with the commit by their object ids.
 """
@@ -21,7 +21,7 @@ from agent_dev.linux import streams, syscalls
 from agent_dev.paths import is_below
 from agent_dev.session import store
 
-_HEADS, _SMALL, _LARGEST, _MOST = "refs/heads/", 4096, 64 << 20, 50_000
+_HEADS, _SMALL, _LARGEST, _MAX_FILES = "refs/heads/", 4096, 64 << 20, 50_000
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GITLINK, _SHA1_SIZE = b"160000 ", 20
 
@@ -115,13 +115,13 @@ def find_uncommitted(tree: AgentWorkTree, environ: dict[str, str]) -> tuple[str,
         f"{tree.repository.private_dir}/worktrees/{tree.name}/index", len(next(iter(committed.values()), "")) // 2 or 20
     )
     with _opened(tree.top, tree.below) as top:
-        found = list(islice(walk.walk(f"/proc/self/fd/{top}", skip=(b".git",), attributes=False), _MOST))
+        found = list(islice(walk.walk(f"/proc/self/fd/{top}", skip=(b".git",), attributes=False), _MAX_FILES))
         files = {one.path: one for one in found if one.entry.type in (FileType.FILE, FileType.SYMLINK)}
         changed = {path for path, one in files.items() if committed.get(path) != _object_id(top, one, index)}
     new = sorted(changed - committed.keys())
     record = tree.repository.record
     ignored = check_ignore.find_ignored(tree.repository.path, new, store.untrusted_paths(record), environ)
-    missing = committed.keys() - files.keys() if len(found) < _MOST else set()
+    missing = committed.keys() - files.keys() if len(found) < _MAX_FILES else set()
     return tuple(sorted(map(os.fsdecode, (changed - ignored) | missing)))
 
 

@@ -1,8 +1,8 @@
-"""Backups of a real tree: one directory each, named by its time; unchanged files are hard links to the previous backup.
+"""Backups of a real tree: each is a directory named by its time; unchanged files are hard links to the previous backup.
 
 `.agent-dev-backups/` holds the lock and, for each backup, the metadata by which unchanged files are found. A backup is named
-`NAME-partial` until it is complete. Links of the source are not followed, nothing of it is run, and it may change
-while it is copied.
+`NAME-partial` until it is complete. Links in the source are not followed, no program in it is run, and it may change while it
+is copied.
 """
 
 import errno
@@ -153,7 +153,7 @@ def _remove(target: str, name: str) -> None:
 
 
 def _about(target: str, name: str) -> tuple[Backup, dict[bytes, Identity]]:
-    """Return a backup and the identities of its files; none if they are unreadable, so that contents are compared."""
+    """Return a backup and the identities of its files; no identities if they are unreadable: then contents are compared."""
     blank = Backup(name, f"{target}/{name}", "", 0, 0, 0, 0, ())
     try:
         with open(f"{target}/{METADATA_FOLDER}/{name}.json", encoding="ascii") as file:
@@ -251,7 +251,7 @@ class _BackupRun:
             self.last.close()
 
     def look(self) -> bool:
-        """Walk the source, and return whether anything differs from the previous backup."""
+        """Walk the source; return whether anything differs from the previous backup."""
         for one in self._walk(self.spec.source, self.problems):
             self.found.append(one)
             if one.is_too_deep:
@@ -341,7 +341,7 @@ class _BackupRun:
         self._copy(copier, one.path, one.entry)
 
     def _copy(self, copier: copytree.Copier, path: bytes, entry: Entry) -> None:
-        """Copy an entry, again if it changes while it is copied; an unreadable one is a problem, a vanished one is not."""
+        """Copy an entry; retry if it changes during the copy. An unreadable entry is a problem, one that is gone is not."""
         for left in reversed(range(_TRIES)):
             try:
                 copier.copy(path, entry)

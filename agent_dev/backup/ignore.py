@@ -1,4 +1,4 @@
-"""Exclusion patterns with the syntax of gitignore(5): the last match decides, `!` includes again."""
+"""Exclusion patterns in the syntax of gitignore(5): the last match decides, `!` includes again."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -68,7 +68,7 @@ def parse_rules(text: bytes) -> tuple[IgnoreRule, ...]:
 
 
 def is_excluded(path: bytes, known: tuple[IgnoreRule, ...], *, is_folder: bool) -> bool:
-    """Return whether a path is excluded, if no directory above it is: an excluded one excludes everything in it."""
+    """Return whether a path is excluded, given that no directory above it is."""
     names = path.decode("utf-8", "surrogateescape").split("/")
     for rule in reversed(known):
         if rule.matches(names, is_folder=is_folder):
@@ -149,7 +149,7 @@ def _parse_literal(name: str, index: int) -> tuple[str, int]:
 
 
 def _is_path(names: list[str], pattern: "tuple[_Name | str, ...]") -> bool:
-    """Return whether names match a pattern of several names; a final `**` needs at least one name, others none."""
+    """Return whether names match a pattern of several names; only a final `**` requires at least one name."""
     if pattern[-1] == _ANY_NAMES:
         return any(_has_names(names[:count], pattern[:-1]) for count in range(len(names)))
     return _has_names(names, pattern)

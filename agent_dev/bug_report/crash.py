@@ -33,8 +33,8 @@ def write_crash_report(error: BaseException, argv: list[str], environ: Mapping[s
 
 def describe_crash(error: BaseException, argv: list[str], environ: Mapping[str, str]) -> str:
     """Return the report: versions, the terminal, the command, and the traceback without the values of variables."""
-    who = identity(environ, os.getcwd() if os.path.isdir(".") else "")
+    reporter = identity(environ, os.getcwd() if os.path.isdir(".") else "")
     command = " ".join(["agent-dev", *mask_secrets(tuple(argv))])
     lines = [*describe_versions(), f"terminal: {describe_terminal(environ)}", f"command: {command}"]
     trace = "".join(traceback.format_exception(error)).splitlines()
-    return "\n".join(visible(mask_text(line, who)) for line in (*lines, *trace)) + "\n"
+    return "\n".join(visible(mask_text(line, reporter)) for line in (*lines, *trace)) + "\n"

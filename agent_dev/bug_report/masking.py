@@ -22,16 +22,16 @@ class Identity:
     host: str
 
 
-def mask_text(text: str, who: Identity) -> str:
+def mask_text(text: str, reporter: Identity) -> str:
     """Mask the user's paths, names, addresses and apparent secrets in a text; keep the paths of the system and of agent-dev."""
     text = _PROGRAM_FILE.sub(r"\1", mask_secrets((text,))[0])
-    for name, mask in ((who.root, "REPOSITORY"), (who.home, "~")):
+    for name, mask in ((reporter.root, "REPOSITORY"), (reporter.home, "~")):
         if len(name) > 1:
             text = re.sub(rf"{re.escape(name)}(?=/|\b|$)", mask, text)
     text = _HOME.sub("~/…", re.sub(r"REPOSITORY/[^\s'\"(),:;<>|]*", "REPOSITORY/…", text))
     text = _PATH.sub(lambda found: found[0] if _is_system(found[0]) else "/…", text)
     text = _ADDRESS.sub("ADDRESS", text)
-    for name, mask in ((who.user, "USER"), (who.host, "HOST")):
+    for name, mask in ((reporter.user, "USER"), (reporter.host, "HOST")):
         if len(name) > 1 and name != "root":
             text = re.sub(rf"(?<![\w-]){re.escape(name)}(?![\w-])", mask, text)
     return text

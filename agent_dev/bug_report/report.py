@@ -20,8 +20,8 @@ def identity(environ: Mapping[str, str], root: str) -> Identity:
 
 def make_report(checks: Iterable[str], settings: Iterable[str], places: Mapping[str, str], environ: Mapping[str, str]) -> str:
     """Return the report. `checks`: the lines of `doctor`; `settings`: the keys that the user has set."""
-    who = identity(environ, places.get("repository", ""))
-    return "\n".join(visible(mask_text(line, who)) for line in _lines(checks, settings, places, environ)) + "\n"
+    reporter = identity(environ, places.get("repository", ""))
+    return "\n".join(visible(mask_text(line, reporter)) for line in _lines(checks, settings, places, environ)) + "\n"
 
 
 def _lines(

@@ -28,10 +28,10 @@ class BaseRequest:
     roots: tuple[tuple[str, str], ...]
 
 
-def write_base(request: BaseRequest, roots: list[dict[str, Any]], uses: dict[str, int]) -> None:
+def write_base(request: BaseRequest, roots: list[dict[str, Any]], use_counts: dict[str, int]) -> None:
     """Write a lower snapshot from the checked rows of a manifest. Raises OSError."""
     os.makedirs(f"{request.folder}/content", 0o700)
-    tables = [_rows(request, number, root["base"], uses) for number, root in enumerate(roots)]
+    tables = [_rows(request, number, root["base"], use_counts) for number, root in enumerate(roots)]
     about = {
         "complete": all(root["complete"] for root in roots),
         "cut": "" if all(root["complete"] for root in roots) else "it was incomplete where the bundle was made",
@@ -44,7 +44,7 @@ def write_base(request: BaseRequest, roots: list[dict[str, Any]], uses: dict[str
         file.write(lower_snapshot.encode_manifest(about, tables))
 
 
-def _rows(request: BaseRequest, number: int, base: list[Row], uses: dict[str, int]) -> list[list[object]]:
+def _rows(request: BaseRequest, number: int, base: list[Row], use_counts: dict[str, int]) -> list[list[object]]:
     path, objects = request.roots[number]
     tree = Tree(path, is_reviewed=True)
     try:
@@ -52,8 +52,8 @@ def _rows(request: BaseRequest, number: int, base: list[Row], uses: dict[str, in
         for row in base:
             entry = _entry_here(tree, row)
             stored = f"@{number}:{row['blob']}" if "blob" in row and objects else ""
-            if row.get("digest") in uses:
-                stored = _store(request, row["digest"], uses)
+            if row.get("digest") in use_counts:
+                stored = _store(request, row["digest"], use_counts)
             walked = WalkedEntry(os.fsencode(row["path"]), entry)
             found.append(lower_snapshot.row_of(walked, stored, has_attributes="attributes" in row or bool(entry.inode)))
         return found
@@ -61,14 +61,14 @@ def _rows(request: BaseRequest, number: int, base: list[Row], uses: dict[str, in
         tree.close()
 
 
-def _store(request: BaseRequest, digest: str, uses: dict[str, int]) -> str:
+def _store(request: BaseRequest, digest: str, use_counts: dict[str, int]) -> str:
     """Move a file of the bundle to the snapshot's contents, or copy it if it is still needed elsewhere; return its name there."""
     name = f"bundle-{digest}"
     target = f"{request.folder}/content/{name}"
-    uses[digest] -= 1
+    use_counts[digest] -= 1
     if os.path.lexists(target):
         return name
-    if uses[digest]:
+    if use_counts[digest]:
         shutil.copyfile(f"{request.blobs}/{digest}", target)
     else:
         os.rename(f"{request.blobs}/{digest}", target)

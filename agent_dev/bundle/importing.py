@@ -170,27 +170,27 @@ def _fill(
     value, blobs = bundle.manifest, f"{session.folder}/blobs"
     os.mkdir(blobs, 0o700)
     bundle.read_members(blobs)
-    gits = list(map(repository.find_git_dir, roots))
+    git_dirs = list(map(repository.find_git_dir, roots))
     record = _record(bundle, context, request, roots)
     try:
         program = find_git(record, context.environ)
     except CommandFailed:
-        if any(gits):
+        if any(git_dirs):
             raise
         program = ""
-    uses = Counter(row["digest"] for root in value["roots"] for row in root["entries"] if row["type"] == "file")
-    uses += Counter(row["digest"] for root in value["roots"] for row in root["base"] if row.get("digest") in value["blobs"])
+    use_counts = Counter(row["digest"] for root in value["roots"] for row in root["entries"] if row["type"] == "file")
+    use_counts += Counter(row["digest"] for root in value["roots"] for row in root["base"] if row.get("digest") in value["blobs"])
     for number, (path, root) in enumerate(zip(roots, value["roots"], strict=True)):
         upper = store.add_root(session, number, path).upper
-        upper_builder.build_upper(upper, root["entries"], blobs, uses)
-    stores = tuple((path, f"{git.common}/objects" if git else "") for path, git in zip(roots, gits, strict=True))
-    base_builder.write_base(base_builder.BaseRequest(session.lower_snapshot, blobs, program, stores), value["roots"], uses)
+        upper_builder.build_upper(upper, root["entries"], blobs, use_counts)
+    stores = tuple((path, f"{git.common}/objects" if git else "") for path, git in zip(roots, git_dirs, strict=True))
+    base_builder.write_base(base_builder.BaseRequest(session.lower_snapshot, blobs, program, stores), value["roots"], use_counts)
     copies = tuple(
         commits_import.copy_git_dir(session, commits_import.RootGit(number, path, git), roots, program, context.environ)
-        for number, (path, git) in enumerate(zip(roots, gits, strict=True))
-        if git is not None and git.common not in {other.common for other in gits[:number] if other}
+        for number, (path, git) in enumerate(zip(roots, git_dirs, strict=True))
+        if git is not None and git.common not in {other.common for other in git_dirs[:number] if other}
     )
-    _record_git(record, gits[0], copies, session, roots)
+    _record_git(record, git_dirs[0], copies, session, roots)
     refs.record_initial_refs(session, record)
     for row in value["git"]:
         pack = f"{blobs}/{archive.pack_name(row['root'])}"

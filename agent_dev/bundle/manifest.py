@@ -242,9 +242,9 @@ def _is_text(value: Any) -> bool:
     return isinstance(value, str) and len(value) <= 300 and "\0" not in value
 
 
-def is_count(value: Any, most: int) -> bool:
-    """Return whether a value is an integer from 0 to `most`."""
-    return type(value) is int and 0 <= value <= most
+def is_count(value: Any, maximum: int) -> bool:
+    """Return whether a value is an integer from 0 to `maximum`."""
+    return type(value) is int and 0 <= value <= maximum
 
 
 def _is_words(value: Any) -> bool:

@@ -13,10 +13,10 @@ _KEPT_MODE, _KEPT_DIRECTORY_MODE = 0o1777, 0o3777  # setuid and setgid of files 
 Row = dict[str, Any]
 
 
-def build_upper(upper: str, entries: list[Row], blobs: str, uses: dict[str, int]) -> None:
+def build_upper(upper: str, entries: list[Row], blobs: str, use_counts: dict[str, int]) -> None:
     """Build an upper layer in an empty directory. Files are copied from the folder `blobs`, and moved at their last use.
 
-    `uses`: how often each file is still needed. Raises OSError, or BadBundle for attributes that the file system rejects.
+    `use_counts`: how often each file is still needed. Raises OSError, or BadBundle for attributes that the file system rejects.
     """
     tree = Tree(upper, is_ours=True)
     directories = []
@@ -26,7 +26,7 @@ def build_upper(upper: str, entries: list[Row], blobs: str, uses: dict[str, int]
             folder, _, name = path.rpartition(b"/")
             parent = tree.directory(folder)
             if row["type"] == "file":
-                _file(row, name, parent, blobs, uses)
+                _file(row, name, parent, blobs, use_counts)
             elif row["type"] == "dir":
                 durable.mkdir(name, parent)
                 directories.append((path, row))
@@ -52,10 +52,10 @@ def _other(row: Row, name: bytes, parent: int) -> None:
     durable.set_time_at(name, parent, row["mtime"])
 
 
-def _file(row: Row, name: bytes, parent: int, blobs: str, uses: dict[str, int]) -> None:
+def _file(row: Row, name: bytes, parent: int, blobs: str, use_counts: dict[str, int]) -> None:
     blob = f"{blobs}/{row['digest']}"
-    uses[row["digest"]] -= 1
-    if uses[row["digest"]]:
+    use_counts[row["digest"]] -= 1
+    if use_counts[row["digest"]]:
         with open(blob, "rb") as source, os.fdopen(durable.create(name, parent), "wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
     else:

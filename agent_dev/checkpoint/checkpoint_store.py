@@ -78,7 +78,7 @@ def take_checkpoint(
 def take_with_pieces(
     session: store.Session, record: store.Record, reason: tuple[str, str], *, always: bool = False, stop: bool = True
 ) -> tuple[Checkpoint, dict[str, Pieces]]:
-    """Take a checkpoint as `take_checkpoint` does, given (cause, message); also return the contents of each tree."""
+    """Do the same as `take_checkpoint`, given (cause, message); also return the contents of each tree."""
     folder, started = f"{session.folder}/checkpoints", time.monotonic_ns()
     try:
         os.makedirs(f"{folder}/objects", 0o700, exist_ok=True)
@@ -134,8 +134,8 @@ def _take(folder: str, trees: dict[str, str], reason: tuple[str, str], *, always
     try:
         known = {name: _known(folder, last, name) for name in trees}
         keep = content_pool.ContentPool(fd, last.size if last else 0, lambda: _contents(known)).add
-        give_way = partial(lock.yield_to_waiter, folder) if reason[0] in _BACKGROUND else None
-        snapshots = {name: snapshot.take_snapshot(path, keep, known[name], now, give_way) for name, path in trees.items()}
+        yield_lock = partial(lock.yield_to_waiter, folder) if reason[0] in _BACKGROUND else None
+        snapshots = {name: snapshot.take_snapshot(path, keep, known[name], now, yield_lock) for name, path in trees.items()}
         changed = {
             name: restore_plan.changed_paths(*node_table.differing_nodes(known[name], one.pieces))
             for name, one in snapshots.items()
@@ -157,7 +157,7 @@ def _take(folder: str, trees: dict[str, str], reason: tuple[str, str], *, always
 
 
 def shown_paths(tree: str, paths: tuple[str, ...]) -> list[str]:
-    """Return paths of a tree as users see them: with its name if it is not the first root, without those of git's directory."""
+    """Return a tree's paths as shown to users: without git's directory; outside the first root, with the tree's name."""
     prefix = "" if tree == FIRST_ROOT else f"{tree}:"
     return [prefix + path for path in paths if path and not restore_plan.is_git_path(prefix + path)]
 

@@ -18,7 +18,7 @@ from agent_dev.session.sessions import ListedSession
 
 @dataclass(frozen=True, slots=True)
 class PathDifference:
-    """A path that differs, with the contents of both sides; None where there is nothing to show."""
+    """A path that differs, with the contents of both sides; None for content that cannot be shown."""
 
     change: Change
     before: bytes | None

@@ -1,6 +1,6 @@
 """The pool of contents of a session's checkpoints, one file per content; several processes may add to it at once.
 
-Files are named by SHA-256; contents above 1 MiB with blocks of zeros, which are not read if they are holes, by another digest.
+Files are named by SHA-256; contents above 1 MiB with blocks of zeros are named by another digest, for which holes are not read.
 """
 
 import errno
@@ -22,7 +22,7 @@ _CLONE_MIN = 16 << 10  # bytes: copying a smaller file is as fast
 _SLOW, _SLOW_PAUSE = 5_000_000, 32  # ns after which a clone counts as slow; number of files copied instead
 RECENT_NS = 20_000_000  # ns: two clock ticks; a change within one leaves the same ctime
 _MIN_FREE, _MIN_FREE_DIVISOR = 1 << 30, 10  # bytes kept free, or a fraction of a small disk, as the disk limit does
-_SPARE_COPIES = 2  # times the session must still fit on the disk: for the merge, and for the agent
+_SPARE_COPIES = 2  # copies of the session for which there must be free space: for the merge, and for the agent
 
 
 @dataclass(slots=True)
@@ -111,8 +111,8 @@ class ContentPool:
     def _clone(self, source: int, target: int) -> tuple[str, int]:
         """Clone a file to an unnamed one and name it; return its name and size.
 
-        The digest is computed from the source, which is in the page cache, if its times vouch for it: the clone wrote out its
-        dirty pages, so a later write through a mapping changes the times, too.
+        The digest is computed from the source, which is in the page cache, if its times prove it unchanged: the clone wrote out
+        its dirty pages, so a later write through a mapping changes the times, too.
         """
         recent, now, before = time.time_ns() - RECENT_NS, time.monotonic_ns(), os.fstat(source)
         fcntl.ioctl(target, _CLONE, source)
@@ -144,7 +144,7 @@ class ContentPool:
         return True
 
     def reserve_space(self, size: int) -> None:
-        """Raise ENOSPC before the disk is full: the agent needs space, too, and is killed if a merge would not fit."""
+        """Raise ENOSPC before the disk is full: the agent needs space, too, and is killed if there is too little for a merge."""
         self._allowance -= size
         self.session_bytes += size
         if self._allowance > 0:

@@ -13,7 +13,7 @@ from agent_dev.session.sessions import ListedSession
 
 @dataclass(frozen=True, slots=True)
 class DeletedFile:
-    """A deleted path: its type, and the checkpoint that still holds it; 0: the repository does."""
+    """A deleted path: its type, and the checkpoint that still has it; 0: the repository has it."""
 
     path: str
     kind: str
@@ -53,7 +53,7 @@ def _find_deleted(
 
 
 def _is_deleted(path: str, upper: Table, lower: live_session.LowerLayer, *, is_hidden: bool = False) -> bool:
-    """Return whether a path is not visible now. `is_hidden`: something above it is known to hide the real tree."""
+    """Return whether a path is not visible now. `is_hidden`: a directory above it is known to hide the real tree."""
     if is_under_git(os.fsencode(path)):
         return False
     node = upper.get(path)
@@ -63,7 +63,7 @@ def _is_deleted(path: str, upper: Table, lower: live_session.LowerLayer, *, is_h
 
 
 def restore_deleted(one: ListedSession, path: str) -> rollback.RollbackResult:
-    """Restore the files deleted at a path and below, from where they last were. Raises CannotRollBack."""
+    """Restore the files deleted at and below a path, from their last copy. Raises CannotRollBack."""
     record = store.read_record(one.session)
     lower = live_session.LowerLayer(record["roots"][0])
     try:

@@ -1,8 +1,8 @@
 """Freeze a sandbox while a checkpoint is copied, with the freezer of its own control group (cgroups(7) version 2).
 
-Frozen processes do not notice it, while SIGSTOP would tell a shell that its job stopped. The sandbox is in that group from its
-start, where one can be created (`linux/cgroups.py`). A child process freezes the sandbox and thaws it: on request, after one
-second, or when its parent is killed. docs/decisions/0014-checkpoint-pool.md.
+Frozen processes do not notice it; with SIGSTOP, a shell would see its job stop. The sandbox is in that group from the start, if
+one can be created (`linux/cgroups.py`). A child process freezes the sandbox and thaws it: on request, after one second, or when
+its parent is killed. docs/decisions/0014-checkpoint-pool.md.
 """
 
 import os
@@ -16,7 +16,7 @@ from agent_dev.linux import cgroups, signals
 from agent_dev.sandbox import cgroup_limits
 from agent_dev.session import approvals, store
 
-MAX_FROZEN_SECONDS = 1.0  # seconds: then the agent is thawed, and files that change are copied again
+MAX_FROZEN_SECONDS = 1.0  # seconds; afterwards the agent is thawed, and files that change are copied again
 _PATIENCE = 0.2  # seconds for all processes to freeze
 _FROZEN = b"y"
 
@@ -32,7 +32,7 @@ def _group_of(pid: int) -> str:
 def freeze(session: store.Session, record: store.Record) -> Iterator[Callable[[], bool]]:
     """Freeze a running sandbox for at most a second; yield a function that returns whether it is still frozen.
 
-    A sandbox without a group is not frozen, nor is one in which a command waits for the user's answer: that cannot freeze.
+    A sandbox without a group is not frozen, nor is one in which a command waits for the user's answer, since it cannot be frozen.
     """
     folder = _group_of(record.get("init", 0))
     if not folder or _has_threads() or approvals.count_by_kind(session.folder)[0]:

@@ -1,4 +1,4 @@
-"""The checkpoint at the end of a run, taken by another process while the launcher opens the review."""
+"""The checkpoint at the end of a run, taken in another process while the launcher opens the review."""
 
 import os
 import select
@@ -17,10 +17,10 @@ _KILLED = "no checkpoint of the end: its process was killed"
 _OWNER_READ = 0o400
 
 
-def may_run_beside_review(changes: "Iterable[Change]") -> bool:
-    """Return whether the checkpoint and the review of these changes can read the session at once.
+def may_run_during_review(changes: "Iterable[Change]") -> bool:
+    """Return whether the checkpoint and the review of these changes can read the session at the same time.
 
-    Both make an unreadable file readable for a moment, and one would take the other's mode for the agent's.
+    Both make an unreadable file readable for a moment, and would mistake each other's mode for the agent's.
     """
     entries = (change.after for change in changes if change.after is not None)
     return all(one.mode & _OWNER_READ for one in entries if one.type in (FileType.FILE, FileType.DIRECTORY))

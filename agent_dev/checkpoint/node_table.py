@@ -1,4 +1,4 @@
-"""Encode the nodes of a tree: one piece per directory, so that unchanged directories are neither read nor written again."""
+"""Encode the nodes of a tree in one piece per directory, so that unchanged directories are neither read nor written again."""
 
 import marshal
 from array import array
@@ -20,7 +20,7 @@ Pieces = dict[str, bytes]  # by the directory's path
 class TablePiece(NamedTuple):
     """The nodes directly in one directory, a column per field; texts are joined by NUL, numbers are packed.
 
-    A column with a number that is too large is joined, too.
+    A column with a number that is too large is stored as text.
 
     `node_count`: count of nodes; `files` and `size`: count and bytes of files.
     """

@@ -12,7 +12,7 @@ from agent_dev.session import store
 
 
 def describe_only_copy(session: store.Session, record: store.Record, untrusted: tuple[str, ...], environ: dict[str, str]) -> str:
-    """Return a message if a session without changes has a checkpoint with a reason that holds changes; else "".
+    """Return a message if a session without changes has a checkpoint that holds changes and was taken for a reason; else "".
 
     Files that git ignores do not count, such as deleted build output.
     """

@@ -75,7 +75,7 @@ def file_versions(one: ListedSession, path: str) -> tuple[FileVersion, ...]:
 
 
 def require_known_paths(one: ListedSession, paths: Iterable[str], found_checkpoints: Iterable[Checkpoint]) -> None:
-    """Raise UsageError for a path of the first root that is in no checkpoint, session or repository."""
+    """Raise UsageError for a path of the first root that exists in no checkpoint, nor in the session or the repository."""
     tables: list[restore_plan.Table] = []
     for path in paths:
         if path and not any(_exists(root, path) for root in (_root(one), one.session.root(0, "").upper)):

@@ -12,8 +12,8 @@ _OVERLAY, _ESCAPED = "user.overlay.", "user.overlay.overlay."
 class Node(NamedTuple):
     """One path of an upper. A named tuple, since each checkpoint reads and writes tens of thousands of them.
 
-    `path` as os.fsdecode returns it, `""` the root; `content`: a file's SHA-256 in hex, a link's target, or empty for a file
-    that is unreadable; times in ns; `ctime` 0: too recent to detect a change by it; `attributes` as `name=hex,…`, sorted.
+    `path`: as os.fsdecode returns it, `""` for the root; `content`: a file's SHA-256 in hex, a link's target, empty for an
+    unreadable file; times in ns; `ctime` 0: too recent to detect a change by it; `attributes`: `name=hex,…`, sorted.
     """
 
     path: str
@@ -31,7 +31,7 @@ class Node(NamedTuple):
 
     @property
     def state(self) -> tuple[object, ...]:
-        """The fields that a restore restores: of a directory all but its time, of a link its target, of a whiteout its type."""
+        """The fields that a restore sets: all but the time for a directory, the target for a link, the type for a whiteout."""
         if self.kind == WHITEOUT:
             return (self.kind,)
         if self.kind == SYMLINK:
@@ -117,7 +117,7 @@ def _is_removed(node: Node, after: Node | None) -> bool:
 
 
 def _unlike(current: Table, wanted: Table, *links: Mapping[str, frozenset[str]]) -> set[str]:
-    """Return the paths to examine: those whose nodes differ, and those with hard links, which no comparison of nodes shows."""
+    """Return the paths to examine: those whose nodes differ, and those with hard links, which a node does not show."""
     found = {path for path, node in wanted.items() if current.get(path) != node}
     return found.union(*links) & wanted.keys()
 
@@ -196,7 +196,7 @@ def parent_paths(path: str) -> list[str]:
 def add_restored(current: Table, restored: Table, lower: Callable[[str], Node | None], *, is_upper: bool) -> dict[str, Node]:
     """Return a state with some files restored and the directories above them; `is_upper`: in the form of an upper.
 
-    There a directory that replaces something that hid the lower one is opaque, so that nothing else reappears with it.
+    There, a directory in place of an entry that hid the lower one is opaque, so that nothing else reappears with it.
     """
     wanted = {**current, **restored}
     for path in restored:

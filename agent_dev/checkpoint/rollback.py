@@ -37,8 +37,8 @@ class RollbackResult:
 def roll_back_ended(one: ListedSession, number: int, paths: tuple[str, ...] = ()) -> RollbackResult:
     """Roll a locked session that has ended back to a checkpoint, or only some paths of its first root.
 
-    A checkpoint is taken first. If it is killed, the next command that locks the session resumes it. Raises UnknownCheckpoint,
-    DamagedCheckpoint, CheckpointFailed, CannotRollBack.
+    A checkpoint is taken first. If the rollback is killed, the next command that locks the session resumes it. Raises
+    UnknownCheckpoint, DamagedCheckpoint, CheckpointFailed, CannotRollBack.
     """
     session, record = one.session, store.read_record(one.session)
     checkpoint_store.find_checkpoint(session, number)
@@ -203,16 +203,18 @@ StateFilter = Callable[[str, Table, Table], tuple[Table, Table]]  # selects the 
 TreeFilter = Callable[[Table, Table], tuple[Table, Table]]  # the same for one tree
 
 
-def roll_back_live(one: ListedSession, number: int, paths: tuple[str, ...] = (), but: tuple[str, ...] = ()) -> RollbackResult:
-    """Roll the view of a running session back to a checkpoint, file by file, through its own mount.
+def roll_back_live(
+    one: ListedSession, number: int, paths: tuple[str, ...] = (), excluded: tuple[str, ...] = ()
+) -> RollbackResult:
+    """Roll back a running session to a checkpoint, file by file, through its own mount.
 
-    `paths`: only these, in its first root; `but`: all except these absolute paths. Concurrent writes of the agent win or lose
-    file by file; writes to files that are open go to the old content. If it is killed it can be repeated. Raises as
+    `paths`: only these, in its first root; `excluded`: all except these absolute paths. Concurrent writes of the agent win or
+    lose file by file; writes to open files go to the old content. A killed rollback can be repeated. Raises as
     `roll_back_ended`.
     """
     with _lock_rollback(one.session):
         record = store.read_record(one.session)
-        return _roll_back_live(one.session, record, number, _select_except(record, but) if but else _select_only(paths))
+        return _roll_back_live(one.session, record, number, _select_except(record, excluded) if excluded else _select_only(paths))
 
 
 def _select_only(paths: tuple[str, ...]) -> StateFilter:

@@ -1,6 +1,6 @@
 """Copy an upper into a pool of contents. A live upper is only read, and unchanged files are not read again.
 
-Unreadable entries are made readable for a moment (fs/unreadable), since a rollback would lose what a checkpoint lacks.
+Unreadable entries are made readable for a moment (fs/unreadable): a rollback would lose an entry that the checkpoint lacks.
 """
 
 import errno
@@ -19,7 +19,7 @@ from agent_dev.linux import syscalls
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_YOUNG = content_pool.RECENT_NS
+_RECENT_NS = content_pool.RECENT_NS
 _TRIES = 3
 _FILE_OVERHEAD = 50_000  # the overhead of a file, in bytes of copying
 _PART_SIZE, _PARALLEL_MIN = 4 << 20, 8 << 20  # in these units: the size of a part, and the minimum for parallel processes
@@ -68,7 +68,7 @@ class _Reader:
     """Read changed entries. `known_links`: name and attributes by inode of files with several links."""
 
     def __init__(self, keep: KeepFunction, recent: int, known_links: dict[int, tuple[str, str]]) -> None:
-        self.keep, self.young, self.known_links = keep, recent, known_links
+        self.keep, self.recent, self.known_links = keep, recent, known_links
         self.problems: list[str] = []
         self.copied = 0
 
@@ -154,19 +154,19 @@ class _Reader:
             attributes,
             status.st_ino,
             status.st_nlink,
-            status.st_ctime_ns if status.st_ctime_ns < self.young else 0,
+            status.st_ctime_ns if status.st_ctime_ns < self.recent else 0,
         )
 
 
 class _Walk:
     """One walk over a tree that finds the changed files, and then reads them."""
 
-    def __init__(self, root: int, keep: KeepFunction, known: Pieces, now: int, give_way: Callable[[], None]) -> None:
-        self.root, self.keep, self.known, self.give_way = root, keep, known, give_way
+    def __init__(self, root: int, keep: KeepFunction, known: Pieces, now: int, yield_lock: Callable[[], None]) -> None:
+        self.root, self.keep, self.known, self.yield_lock = root, keep, known, yield_lock
         self.folders = unreadable.UnreadableDirectories(root)
-        self.young = now - _YOUNG
+        self.recent = now - _RECENT_NS
         self.known_links: dict[int, tuple[str, str]] = {}
-        self.reader = _Reader(keep, self.young, self.known_links)
+        self.reader = _Reader(keep, self.recent, self.known_links)
         self.changed_directories: list[_ChangedDirectory] = []
         self.parts: list[_Part] = []
         self.weight = 0  # of the files to read
@@ -174,7 +174,7 @@ class _Walk:
 
     def folder(self, path: str) -> list[str]:
         """Process the entries of a directory; return its subdirectories."""
-        self.give_way()
+        self.yield_lock()
         if len(path) > LONGEST_PATH:
             self.taken.problems.append(f"{path}: {TOO_DEEP} kept")
             return []
@@ -209,7 +209,7 @@ class _Walk:
         return found
 
     def _unchanged_piece(self, path: str, found: "list[os.DirEntry[str]]") -> bytes:
-        """Return a directory's known piece if nothing in it changed, else nothing.
+        """Return a directory's known piece if nothing in it changed, else None.
 
         Tens of thousands of entries pass through it, so it makes no calls per entry except into the kernel.
         """
@@ -266,8 +266,8 @@ class _Walk:
 
     def _part(self, part: _Part) -> tuple[list[Row | None], list[str], int]:
         """Return the rows of some files, their problems, and the number of copied bytes."""
-        self.give_way()
-        reader = _Reader(self.keep, self.young, self.known_links)
+        self.yield_lock()
+        reader = _Reader(self.keep, self.recent, self.known_links)
         try:
             folder_fd = syscalls.open_below(self.root, os.fsencode(part.path) or b".", _FOLDER)
         except OSError as error:
@@ -293,15 +293,15 @@ def _never_yield() -> None:
 
 
 def take_snapshot(
-    root: str, keep: KeepFunction, known: Pieces, now: int, give_way: Callable[[], None] | None = None
+    root: str, keep: KeepFunction, known: Pieces, now: int, yield_lock: Callable[[], None] | None = None
 ) -> TreeSnapshot:
     """Return the nodes below a directory; those unchanged since `known` are reused.
 
     `keep` returns the name of an open file's content, e.g. `ContentPool.add`, which copies it; `now`: ns since 1970 before the
-    walk; `give_way` is called every few milliseconds and aborts by raising. Raises OSError if the pool cannot be written.
+    walk; `yield_lock` is called every few milliseconds and aborts by raising. Raises OSError if the pool cannot be written.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # its mode may keep the owner out
-    walk = _Walk(fd, keep, known, now, give_way or _never_yield)
+    walk = _Walk(fd, keep, known, now, yield_lock or _never_yield)
     try:
         pending = [""]
         while pending:
@@ -326,7 +326,7 @@ def read_attributes(location: int | str) -> str:
 
 
 def is_preserved_attribute(name: str) -> bool:
-    """Return whether an attribute is the agent's or marks an opaque directory, not one of the overlay's notes."""
+    """Return whether an attribute is the agent's or marks an opaque directory; the overlay's other ones are not preserved."""
     if name.startswith(_OVERLAY):
         return name[len(_OVERLAY) :] not in HARMLESS_OVERLAY_ATTRIBUTES
     return name.startswith(("user.", "system.posix_acl_"))

@@ -61,7 +61,7 @@ def kill_process(pid: int) -> None:
 
 
 def terminate(pid: int, patience: int = _PATIENCE) -> None:
-    """End a process with SIGTERM, which it obeys once its work is done, or with SIGKILL after `patience` ms.
+    """End a process by SIGTERM, on which it exits once its work is done, or by SIGKILL after `patience` ms.
 
     SIGTERM is repeated: just after its fork the process ignores it.
     """
@@ -79,7 +79,7 @@ def terminate(pid: int, patience: int = _PATIENCE) -> None:
 
 
 def _detach(launcher: int, kept_fd: int) -> None:
-    """Detach from the terminal and close all descriptors of the launcher except one, above all its lock."""
+    """Detach from the terminal and close all descriptors of the launcher, in particular its lock, except one."""
     process.leave_launcher(launcher)
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):

@@ -15,11 +15,11 @@ _TAKE_LINE = ("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak
 
 def resolve_in_editor(review: Review, key: Key, environ: dict[str, str], earlier: bytes | None = None) -> bytes:
     """Open a session's conflict in an editor and return the resolved text; see `edit_conflict`."""
-    fit = review.reconciliations.get(key)
-    if fit is None or fit.merged is None or fit.merged.is_clean:
+    reconciliation = review.reconciliations.get(key)
+    if reconciliation is None or reconciliation.merged is None or reconciliation.merged.is_clean:
         shown = key.path.decode("utf-8", "replace")
         raise UsageError(message=f"{shown} has no conflicting lines", hint="resolve it with yours or agent")
-    return edit_conflict(key.path, fit.merged, environ, earlier)
+    return edit_conflict(key.path, reconciliation.merged, environ, earlier)
 
 
 def edit_conflict(name: bytes, merged: LineMerge, environ: Mapping[str, str], earlier: bytes | None = None) -> bytes:

@@ -20,8 +20,8 @@ _MAX_COPYING_COMMITS = 50  # commits in which copies are searched, which reads a
 class CommitRules:
     """The rules. `read`: reads blobs by id, without those that cannot be read or are too large.
 
-    `list_initial`: returns modes and ids of files of the commit at which the session started. Only these are origins: a file
-    that another commit of the agent added may be as risky as its copy, and not be imported.
+    `list_initial`: returns modes and ids of the files in the commit at which the session started. Only these count as origins:
+    a file that another commit of the agent added may be as risky as its copy, and may not be imported.
     """
 
     rules: tuple[RiskRule, ...]

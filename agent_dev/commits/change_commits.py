@@ -10,7 +10,7 @@ from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.merge.review import Review
 
 UNCOMMITTED = ""
-_MAX_CHANGES = 2_000  # of more, no commits are searched: each file is compared with its last commit
+_MAX_CHANGES = 2_000  # above this, no commits are searched: each file is compared with its last commit
 
 
 def find_change_commits(review: Review) -> dict[Key, str]:

@@ -1,4 +1,4 @@
-"""Patches of commits against their first parents, by git in a repository that has only the agent's objects."""
+"""Patches of commits against their first parents, made by git in a repository with only the agent's objects."""
 
 from collections.abc import Iterator, Sequence
 
@@ -14,7 +14,7 @@ _OPTIONS = ("-p", "-r", "--root", "--full-index", "--no-commit-id", "--no-ext-di
 def read_patch(
     repo: BareRepository, commit: ParsedCommit, similarity: int, max_size: int = _MAX_SIZE, *, with_binary: bool = False
 ) -> bytes:
-    """Return the patch of a commit; of a merge commit the changes against its first parent.
+    """Return the patch of a commit; for a merge commit, the changes against its first parent.
 
     `similarity`: of renamed files, in percent; 0: no file is renamed. `with_binary`: include the bytes of binary files. Raises
     CommandFailed for a patch of more than `max_size` bytes and for damaged objects.
@@ -31,7 +31,7 @@ def diff_commits(
     *,
     with_binary: bool = True,
 ) -> bytes:
-    """Return the patch between two commits, or of a commit without parents, as far as it changes `paths` (none: all).
+    """Return the patch between two commits, or of a commit without parents, limited to `paths` (none: all).
 
     Raises CommandFailed as `read_patch` does.
     """

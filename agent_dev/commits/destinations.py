@@ -185,7 +185,7 @@ def find_fork_point(work: ImportContext, tip: str) -> str:
 
 def _fast_forward(work: ImportContext, branch: AgentBranch, start: str) -> str:
     """Return the last commit of a branch that fast-forwards from `start`."""
-    maker = _commit_maker(work, makes=work.options.squash)
+    maker = _commit_maker(work, creates_commits=work.options.squash)
     if work.options.squash:
         commits = list_commits_between(work, branch.tip, start)
         message = _squash_message(work, commits)
@@ -197,7 +197,7 @@ def _rebase_or_merge(work: ImportContext, branch: AgentBranch, current: str) -> 
     """Return the agent's branch rebased or merged onto the user's current one. Raises ConflictError."""
     commits, maker = (
         list_commits_between(work, branch.tip, branch.before or find_fork_point(work, branch.tip)),
-        _commit_maker(work, makes=True),
+        _commit_maker(work, creates_commits=True),
     )
     if not commits:
         raise CannotImport(message="there are no commits to import", hint="list the commits: agent-dev commits")
@@ -295,7 +295,7 @@ def _fork_of_picks(work: ImportContext, commits: list[ParsedCommit]) -> str:
 
 def _pick(work: ImportContext, commits: list[ParsedCommit], onto: str) -> str:
     is_in_place = commits[0].parents[:1] == (onto,) and _is_chain(commits) and not work.options.squash
-    maker = _commit_maker(work, makes=not is_in_place)
+    maker = _commit_maker(work, creates_commits=not is_in_place)
     if work.options.squash:
         new = replay.rebase(replace(maker, trailers=(), signing=()), commits, onto)
         return _squash(work, maker, (new, onto), tuple(commits))
@@ -308,10 +308,10 @@ def _is_chain(commits: list[ParsedCommit]) -> bool:
     return all(later.parents == (one.id,) for one, later in pairwise(commits))
 
 
-def _commit_maker(work: ImportContext, *, makes: bool) -> CommitMaker:
-    """Return the settings for new commits; an identity is required only if commits are created. Raises CannotImport."""
+def _commit_maker(work: ImportContext, *, creates_commits: bool) -> CommitMaker:
+    """Return the settings for new commits; `creates_commits`: an identity is required. Raises CannotImport."""
     signing = replay.read_signing_config(work.config, work.review.environ, store.untrusted_paths(work.review.record))
-    if not (makes or work.trailers or signing):
+    if not (creates_commits or work.trailers or signing):
         return CommitMaker(work.repo, b"", b"", resolutions=work.options.resolutions)
     people = [_identity(work.user_git, role) for role in ("AUTHOR", "COMMITTER")]
     return CommitMaker(work.repo, people[0], people[1], work.trailers, signing, work.review.environ, work.options.resolutions)

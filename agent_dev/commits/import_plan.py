@@ -72,7 +72,7 @@ class FilePlan:
     """The steps in the real tree of a root, their changes by key, the index updates, and the conflicts.
 
     `resolvable`: conflicts that can be resolved. `merged_paths`: paths where uncommitted changes were merged with the commits.
-    `dropped`: changes that only leave the session because the user's version stays.
+    `dropped`: changes that are only removed from the session, because the user's version stays.
     `case_collisions`: names that collide on this disk. `not_updated`: paths whose committed content cannot be created here.
     `lfs_sources`: LFS contents that only the agent's work tree has. `emptied_folders`: empty directories to remove.
     """
@@ -107,7 +107,7 @@ class FilePlan:
 
 
 def matches_blob(inputs: ImportInputs, path: bytes, current: Entry, data: bytes | None, side: Blob) -> bool:
-    """Return whether a file holds a tree's blob, by git's rules; if only a program could tell, by the index."""
+    """Return whether a file holds a tree's blob, by git's rules; if only a filter program could tell, by the index."""
     if current.type not in (FileType.FILE, FileType.SYMLINK):
         return False
     if inputs.conversions.get(path, NO_CONVERSION).is_simple:
@@ -124,12 +124,12 @@ def matches_blob(inputs: ImportInputs, path: bytes, current: Entry, data: bytes 
 
 
 def matches_raw_blob(inputs: ImportInputs, current: Entry, data: bytes | None, side: Blob) -> bool:
-    """Return whether a file holds a blob unconverted: these commits may have added the attributes that convert it."""
+    """Return whether a file holds an unconverted blob: these commits may have added the attributes that convert it."""
     return side != NO_ENTRY and data is not None and is_same_blob(current, data, side, is_sha256=inputs.repo.is_sha256)
 
 
 def make_file_bytes(inputs: ImportInputs, path: bytes, side: Blob) -> bytes | None:
-    """Return a blob's bytes at a path (for an LFS pointer the pointer); None if only a program can make them."""
+    """Return a blob's bytes at a path (for an LFS pointer, the pointer); None if only a program can produce them."""
     if side == NO_ENTRY or side[0] == SYMLINK:
         return inputs.blobs.get(side[1])
     steps = inputs.conversions.get(path, NO_CONVERSION)

@@ -1,4 +1,4 @@
-"""Import of a session's commits after verification: as refs, as a branch, or into your branch with its files and index."""
+"""Import of a session's verified commits: as refs, as a branch, or into your branch with its files and index."""
 
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
@@ -260,7 +260,7 @@ def _repository_update(planned: _RepositoryImport, stack: ExitStack) -> Reposito
 def _first_conflicts(files: FilePlan) -> tuple[ConflictDetails, ...]:
     """Return one conflict per path that can be resolved now; none unless all can be.
 
-    A conflict with the index comes first: if the file has the same content, one resolution serves both; else the file is next.
+    A conflict with the index comes first: if the file has the same content, one resolution serves both; else the file's is next.
     """
     if len(files.resolvable) < len(files.conflicts):
         return ()

@@ -139,7 +139,7 @@ def _submodule_commits(repo: BareRepository, commits: tuple[ParsedCommit, ...], 
 class _Submodules:
     """Verification of submodule commits, by path; `left` holds those not found yet.
 
-    Git dirs are searched from the top down: commits of a submodule name commits of the submodules below it.
+    Git dirs are searched from the top down, because commits of a submodule name commits of the submodules below it.
     """
 
     def __init__(self, work: ImportContext, stack: ExitStack, links: dict[str, bytes], large: list[_LfsContents]) -> None:

@@ -132,24 +132,24 @@ def _kind(blob: Blob) -> int:
 
 
 def resolve_commit_conflict(
-    details: ConflictDetails, fit: Reconciliation, resolutions: tuple[ConflictSide | bytes | None, ...] | bytes
+    details: ConflictDetails, reconciliation: Reconciliation, resolutions: tuple[ConflictSide | bytes | None, ...] | bytes
 ) -> tuple[Change, ConflictResolution] | None:
     """Resolve a conflict: one resolution per choice of the merge, or the whole file.
 
     Return its change and the resulting side or bytes; None for an invalid resolution.
     """
-    change = fit.change
+    change = reconciliation.change
     if change is None or not (isinstance(resolutions, bytes) or resolutions):
         return None
-    if fit.merged is not None:
-        resolved_fit = (
-            resolve_conflict(change, fit, resolutions)
+    if reconciliation.merged is not None:
+        resolved = (
+            resolve_conflict(change, reconciliation, resolutions)
             if isinstance(resolutions, bytes)
-            else resolve_regions(change, fit, resolutions)
+            else resolve_regions(change, reconciliation, resolutions)
         )
-        if resolved_fit is None or resolved_fit.change is None or resolved_fit.result is None:
+        if resolved is None or resolved.change is None or resolved.result is None:
             return None
-        return resolved_fit.change, resolved_fit.result.content
+        return resolved.change, resolved.result.content
     resolution = resolutions if isinstance(resolutions, bytes) else resolutions[0]
     can_both = (
         not details.reason

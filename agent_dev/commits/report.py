@@ -83,14 +83,14 @@ def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
     leaves = escaping_links.checker_for_links(link_targets(git_changes.commits, texts), review.real_trees[source.root])
     renames = commit_reader.find_renames(repo, git_changes.commits, queries.rename_similarity)
     risks = commit_rules(repo, rules, leaves, queries.start_commit).assess(repo, git_changes.commits, texts, renames)
-    standing = {commit.id: _worktree_only(commit, at_head, texts) for commit in git_changes.commits}
+    worktree_only = {commit.id: _worktree_only(commit, at_head, texts) for commit in git_changes.commits}
     return replace(
         report,
         uncommitted=uncommitted,
         user_edits=_find_user_edits(tree, repo, git_changes, queries.start_commit),
         submodule_changes=links,
         risks=risks,
-        worktree_only=standing,
+        worktree_only=worktree_only,
         renames=renames,
         rename_similarity=queries.rename_similarity,
     )

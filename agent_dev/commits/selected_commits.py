@@ -64,7 +64,7 @@ class _RepositoryValues:
 
     def has_commits_left(self) -> bool:
         """Return whether it has commits that were not imported."""
-        return any(not one.is_imported for one in commits.list_commits(self.source, self._environ, is_left=True))
+        return any(not one.is_imported for one in commits.list_commits(self.source, self._environ, without_imported=True))
 
     def _parse(self, args: tuple[str, ...]) -> AgentBranch | PickedCommits:
         return targets.parse_commit_args(args, self.before, self.after, self._commit_ids() if any(args) else ())

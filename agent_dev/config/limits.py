@@ -18,7 +18,7 @@ _UNITS: dict[str, list[tuple[str, int]]] = {  # largest unit first
     _COUNT: [],
     _DURATION: [(unit, int(seconds)) for unit, seconds in reversed(DURATIONS.items()) if seconds >= 1],
 }
-_LEAST = {"tmp": 1 << 20, "memory": 16 << 20, "processes": 4, "file-size": 1, "open-files": 16, "time": 1, "free-disk": 0}
+_MINIMUMS = {"tmp": 1 << 20, "memory": 16 << 20, "processes": 4, "file-size": 1, "open-files": 16, "time": 1, "free-disk": 0}
 
 
 def parse_limit(name: str, text: str) -> int:
@@ -28,8 +28,8 @@ def parse_limit(name: str, text: str) -> int:
     if not value and text != "0":
         example = {"tmp": "512M", "memory": "4G", "file-size": "1G", "time": "90m", "free-disk": "2G"}.get(name, "200")
         raise ValueError(f"{text} is not a {'number' if kind == _COUNT else 'number with a unit'} such as {example}")
-    if value < _LEAST[name]:
-        raise ValueError(f"{text} is too small: at least {format_limit(name, _LEAST[name])}")
+    if value < _MINIMUMS[name]:
+        raise ValueError(f"{text} is too small: at least {format_limit(name, _MINIMUMS[name])}")
     return value
 
 

@@ -3,6 +3,7 @@
 import os
 
 from agent_dev import paths
+from agent_dev.config.load import SettingsRequest
 from agent_dev.config.profile import Layer
 from agent_dev.errors import UsageError
 from agent_dev.paths import expand
@@ -38,6 +39,18 @@ class RunOptions(Value):
     record: str = ""  # file for a recording of the terminal
     worktree: str = ""  # the branch of a git work tree that is made for the run
     direct: str = ""  # the snapshot provider of direct mode; "auto": the best available
+
+
+def settings_request(agent: str, home: str, environ: dict[str, str], options: RunOptions) -> SettingsRequest:
+    """Return the request for an agent's settings with these options; `home`: the user's."""
+    return SettingsRequest(
+        agent=agent,
+        home=home,
+        environ=environ,
+        config=options.config,
+        profile_file=options.profile_file,
+        flags=options_layer(options),
+    )
 
 
 def options_layer(options: RunOptions) -> Layer:

@@ -1,4 +1,4 @@
-"""Network rules that the user's answers made: `network/PROFILE.yaml`, beside the profiles, written by `approve --always`.
+"""Network rules that the user's answers made: `network/PROFILE.yaml`, next to the profiles, written by `approve --always`.
 
 It has the keys `allow` and `deny` of a profile, and is read like one (config/load.py).
 """

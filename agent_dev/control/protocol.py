@@ -1,4 +1,4 @@
-"""The protocol of a session's control socket: four requests, and which connection may send each."""
+"""The protocol of a session's control socket: four requests, and the rules for who may send them."""
 
 from agent_dev.value import Value
 

@@ -154,7 +154,7 @@ class ControlServer:
         return protocol.may_proceed(self._transactions, fd, _ancestry(client.pid) if self._transactions else ())
 
     def _handle_waiting(self) -> None:
-        """Handle waiting clients in order of arrival, whenever the open transactions have changed."""
+        """Handle waiting clients in order of arrival once the open transactions have changed."""
         while self._checked != self._transactions:
             self._checked = self._transactions
             for fd, client in [*self._clients.items()]:
@@ -277,7 +277,7 @@ def _refusal(request: ControlRequest, transaction: OpenTransaction | None, depth
 
 
 def _is_end(request: ControlRequest, transaction: OpenTransaction | None) -> bool:
-    """Return whether a request ends its client's transaction in any case; such requests are not limited."""
+    """Return whether a request always ends its client's transaction; such requests are not limited."""
     return transaction is not None and request.verb in (protocol.COMMIT, protocol.ROLLBACK) and not request.paths
 
 

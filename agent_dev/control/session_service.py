@@ -25,7 +25,7 @@ def serve(session: store.Session, record: store.Record, listener: int, retention
         ).number
 
     def roll_back(number: int, excluded: tuple[str, ...]) -> tuple[str, ...]:
-        return rollback.roll_back_live(ListedSession(session, record, store.RUNNING), number, but=excluded).problems
+        return rollback.roll_back_live(ListedSession(session, record, store.RUNNING), number, excluded=excluded).problems
 
     actions = server.Actions(
         take_checkpoint=take,
@@ -58,7 +58,7 @@ def _is_over(record: store.Record) -> bool:
 
 
 def roll_back_open(session: store.Session) -> str:
-    """Roll back the transaction that an ended session left open; return a message about it."""
+    """Roll back the transaction that an ended session left open; return a message for the user."""
     number = open_transaction.recorded_checkpoint(session)
     record = store.read_record(session)
     try:

@@ -22,7 +22,7 @@ _BACKLOG = 16  # backlog of connections
 
 
 def control_socket(folder: str, system: tuple[str, ...], untrusted: tuple[str, ...]) -> ControlSocket | None:
-    """Return the control socket of a session; None if the sandbox shows no Python to run the client."""
+    """Return the control socket of a session; None if the sandbox shows no Python that could run the client."""
     interpreter = inside_python(system, untrusted)
     if not interpreter:
         return None

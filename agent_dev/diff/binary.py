@@ -8,7 +8,7 @@ _CONTROLS = bytes((*range(9), 0x0B, *range(0x0E, 0x20), 0x7F))
 def is_binary(data: bytes) -> bool:
     """Return whether data is binary: a NUL near the start, as in git, and the rest is not text.
 
-    By git's rule alone, one NUL in a text would hide the whole text from a review. A tar archive of texts is binary.
+    By git's rule alone, one NUL would hide a whole text from a review. A tar archive of texts is binary.
     """
     head = data[:_HEAD_SIZE]
     return b"\0" in head and (data[257:262] == b"ustar" or not _is_text(head.replace(b"\0", b"")))

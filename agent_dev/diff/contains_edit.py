@@ -9,7 +9,7 @@ from agent_dev.diff.hunks import find_hunks, split_lines
 def contains(before: bytes, edited: bytes, text: bytes) -> bool:
     """Return whether `text` contains the edit from `before` to `edited`: all inserted lines, and none of the deleted ones.
 
-    Binary data must be equal. An edit that changes nothing is contained in everything.
+    Binary data must be equal. Every text contains an edit that changes nothing.
     """
     if edited in (before, text):
         return True

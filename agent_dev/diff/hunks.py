@@ -43,7 +43,7 @@ class ContextHunk:
 
 
 def _range(start: int, count: int) -> str:
-    """Format a range as diff does: from 1, but an empty one names the line before it."""
+    """Format a range as diff does: lines count from 1, and an empty range has the number of the line before it."""
     first = start + 1 if count else start
     return str(first) if count == 1 else f"{first},{count}"
 
@@ -69,7 +69,7 @@ def join_lines(parts: Sequence[bytes], end: bytes) -> bytes:
 
 
 def is_diffable(before: bytes, after: bytes) -> bool:
-    """Return whether both sides are small enough to compare lines."""
+    """Return whether both sides are small enough to compare line by line."""
     return max(len(before), len(after)) <= MAX_DIFF_SIZE
 
 
@@ -100,7 +100,7 @@ def find_hunks(before: bytes, after: bytes, *, slide: bool = True) -> tuple[Bare
 
 
 def _from_zero(start: int, count: int) -> int:
-    """Convert diff's line number, which for an empty range names the line before it."""
+    """Convert diff's line number, which is that of the line before an empty range."""
     return start - 1 if count else start
 
 

@@ -1,4 +1,4 @@
-"""Three-way merge, line by line, of base, yours and the agent's bytes; conflicts are left to the user."""
+"""Three-way merge, line by line, of the base's, your and the agent's bytes; conflicts are left to the user."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class RegionSource(StrEnum):
 
 
 class ConflictSide(StrEnum):
-    """A conflict's resolution by sides. BOTH is yours followed by the agent's. YOURS leaves out an edit of the agent's alone."""
+    """A conflict's resolution by sides. BOTH: yours, then the agent's. YOURS leaves out an edit that only the agent made."""
 
     YOURS = "yours"
     AGENT = "agent"
@@ -52,7 +52,7 @@ class MergedRegion:
 
     @property
     def is_choice(self) -> bool:
-        """Return whether it is an edit of the agent's alone, which can be left out."""
+        """Return whether only the agent made this edit, so that it can be left out."""
         return self.source is RegionSource.AGENT
 
 
@@ -66,7 +66,7 @@ class LineConflict:
 
     @property
     def is_choice(self) -> bool:
-        """Return whether it has a resolution: always."""
+        """Return True: every conflict is a choice."""
         return True
 
 
@@ -77,7 +77,7 @@ Resolutions = Sequence[ConflictSide | bytes | None]
 class LineMerge:
     """The regions in order; `detect_line_end` completes a last line when another line follows it.
 
-    Its choices are the conflicts and the edits of the agent's alone. Resolutions cover the choices in order: a conflict is
+    Its choices are the conflicts and the edits that only the agent made. Resolutions cover the choices in order: a conflict is
     resolved to a side or to bytes, None if it is not resolved; an edit is applied, or left out with YOURS.
     """
 
@@ -96,7 +96,7 @@ class LineMerge:
 
     @property
     def choices(self) -> tuple[MergedRegion | LineConflict, ...]:
-        """The regions with a choice, in order: conflicts, and edits of the agent's alone."""
+        """The regions with a choice, in order: conflicts, and edits that only the agent made."""
         return tuple(region for region in self.regions if region.is_choice)
 
     def default_resolutions(self, side: ConflictSide | None = None) -> tuple[ConflictSide | None, ...]:
@@ -127,7 +127,7 @@ class LineMerge:
         return join_lines(parts, self.line_end)
 
     def without_left_out(self, resolutions: Resolutions) -> bytes:
-        """Return the agent's version with the edits that are left out as in the base: what remains to merge differs from it."""
+        """Return the agent's version without the edits that are left out: it lacks only what remains to be merged."""
         pairs = self._resolved(resolutions)
         return join_lines([one.base if _is_left_out(one, resolution) else one.agent for one, resolution in pairs], self.line_end)
 

@@ -81,7 +81,7 @@ def toggle_hunk(selection: LineSelection, hunks: tuple[BareHunk, ...], index: in
 
 
 def toggle_line(selection: LineSelection, hunks: tuple[BareHunk, ...], side: DiffSide, number: int) -> LineSelection:
-    """Select or deselect a line; once all its lines are selected, a hunk is selected whole. Raises InvalidSelection."""
+    """Select or deselect a line; a hunk of which all lines are selected is selected as a whole. Raises InvalidSelection."""
     index = find_hunk_index(hunks, side, number)
     hunk = hunks[index]
     old, new = _all_lines(hunk) if index in selection.hunks else _single_lines(selection, hunk)
@@ -95,7 +95,7 @@ def toggle_line(selection: LineSelection, hunks: tuple[BareHunk, ...], side: Dif
 def select_lines(
     selection: LineSelection, hunks: tuple[BareHunk, ...], old: frozenset[int], new: frozenset[int]
 ) -> LineSelection:
-    """Add lines to a selection; once all its lines are selected, a hunk is selected whole. Raises InvalidSelection."""
+    """Add lines to a selection; a hunk of which all lines are selected is selected as a whole. Raises InvalidSelection."""
     touched = {find_hunk_index(hunks, DiffSide.OLD, number) for number in old} | {
         find_hunk_index(hunks, DiffSide.NEW, number) for number in new
     }

@@ -4,7 +4,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-MAX_NOTE = 2000  # characters
 _MAX_QUOTE = 200  # characters
 _INTRODUCTION = (
     "Your changes were reviewed. Please address the notes below. Each names a file, a line of your version unless it says"
@@ -16,8 +15,8 @@ _INTRODUCTION = (
 class ReviewNote:
     """A note about a line of a change, or about the whole file.
 
-    `root` and `path` are those of the change. `line` counts from 1, in the agent's version or with `is_old` in the base version;
-    0 is the whole file. `quote` is the line itself.
+    `root` and `path` are those of the change. `line` counts from 1, in the agent's version or, with `is_old`, in the base
+    version; 0 is the whole file. `quote` is the line itself.
     """
 
     root: int
@@ -34,7 +33,7 @@ class ReviewNote:
 
 
 def with_note(notes: Sequence[ReviewNote], note: ReviewNote) -> tuple[ReviewNote, ...]:
-    """Return the notes with this one, in order of their places; it replaces that of its place, and an empty text removes it."""
+    """Return the notes with this one, ordered by place; it replaces the note at its place, or removes it if it has no text."""
     others = [one for one in notes if one.place != note.place]
     return tuple(sorted([*others, note] if note.text else others, key=_order))
 

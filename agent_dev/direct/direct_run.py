@@ -154,7 +154,7 @@ def disable_repositories(run_snapshot: RunSnapshot, notice: merge.Notify) -> Run
 def record_end(run_snapshot: RunSnapshot, prepared: PreparedRun, environ: dict[str, str], notice: merge.Notify) -> None:
     """Record the tree at the end of the run, to distinguish later changes of the user from the agent's."""
     try:
-        run_snapshot = disable_repositories(run_snapshot, notice)  # first, since everything below runs git
+        run_snapshot = disable_repositories(run_snapshot, notice)  # first, because everything below runs git
     except OSError as error:
         notice(f"cannot disable the git repositories that the agent created: {error.strerror}")
     git = prepared.location.git
@@ -215,7 +215,7 @@ def _back_up_periodically(run_snapshot: RunSnapshot, profile: Profile) -> None:
 
 
 def _back_up(run_snapshot: RunSnapshot, profile: Profile) -> None:
-    """Back up the whole tree now; excluded files would look created by the agent."""
+    """Back up the whole tree now; excluded files would look as if the agent had created them."""
     root, target = run_snapshot.root, f"{run_snapshot.folder}/{_ROUNDS}"
     skip = (*run_snapshot.skipped_names, *map(os.fsencode, snapshot_names.snapshots_in(root)))
     backup_store.make_backup(
@@ -339,7 +339,7 @@ def run_direct(request: RunRequest, notice: merge.Notify) -> job.RunOutcome:
 
 
 def _discard_copy(run_snapshot: RunSnapshot) -> bool:
-    """Remove the copy for a run that did not start; return whether it was a copy. Snapshots of other tools are kept."""
+    """Remove the copy for a run that did not start; return whether there was one. Snapshots of other tools are kept."""
     if run_snapshot.snapshot.provider not in (snapshot_providers.COPY, snapshot_providers.REFLINK):
         return False
     rmtree.remove_tree(run_snapshot.folder)

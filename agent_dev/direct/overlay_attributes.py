@@ -20,7 +20,7 @@ def find_attributes(root: str, *, skip: tuple[bytes, ...] = ()) -> frozenset[Ove
 
 
 def remove_attributes(root: str, marks: frozenset[OverlayAttribute]) -> None:
-    """Remove attributes where the user is permitted to."""
+    """Remove attributes where permitted."""
     tree = Tree(root)
     try:
         for path, name in sorted(marks):

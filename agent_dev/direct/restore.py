@@ -1,4 +1,4 @@
-"""Restore the real tree from before an agent worked in it, as a session whose changes lead back (decision 0021)."""
+"""Restore the real tree to its state before an agent worked in it, by a session whose changes lead back (decision 0021)."""
 
 import os
 import shutil
@@ -25,8 +25,8 @@ _NOT_RESTORABLE = (FileType.SOCKET, FileType.DEVICE)
 def open_restore(run_snapshot: RunSnapshot, paths: tuple[str, ...], context: CommandContext) -> Review:
     """Create and open a session whose changes lead back to a snapshot; they are then merged.
 
-    `paths`: only these and everything below. The user's changes since the run are conflicts in it, or merged if possible.
-    The session is locked; the caller closes the review and unlocks it.
+    `paths`: only these and everything below them. The user's changes since the run are merged if possible, else they are
+    conflicts. The session is locked; the caller closes the review and unlocks it.
     """
     session = store.create_session(context.store)
     try:
@@ -47,7 +47,7 @@ def open_restore(run_snapshot: RunSnapshot, paths: tuple[str, ...], context: Com
 
 
 def apply_restore(review: Review, context: CommandContext, notice: merge.Notify, *, is_dry: bool) -> merge.MergeResult:
-    """Restore everything possible; conflicts stay in the session, to be resolved by `merge --resolve`."""
+    """Restore as much as possible; conflicts stay in the session, to be resolved by `merge --resolve`."""
     keys = frozenset(change.key for change in review.changes.changes)
     planned = merge.plan_selection(review, selection.select(selection.EMPTY_SELECTION, keys, review.changes), keys)
     return merge.preview(review, planned) if is_dry else merge.apply_plan(review, planned, context.store, notice)
@@ -140,14 +140,14 @@ def _entries(root: str, skip: tuple[bytes, ...], wanted: tuple[bytes, ...]) -> d
 
 
 class _RunFacts(NamedTuple):
-    """The facts that tell whether an unreadable file changed: the start of the agent, and the tree that it left."""
+    """The facts that show whether an unreadable file changed: the start of the agent, and the tree that it left."""
 
     started: int
     left: Mapping[bytes, Entry]
 
 
 class _UpperWriter:
-    """An upper that is filled path by path, parents first."""
+    """Fills an upper path by path, parents first."""
 
     def __init__(self, source: dir_tree.Tree, real: dir_tree.Tree, target: dir_tree.Tree, seen: _RunFacts) -> None:
         self.source, self.real, self.target, self.seen = source, real, target, seen
@@ -192,7 +192,7 @@ class _UpperWriter:
             return self._differs_unread(path, now)
 
     def _differs_unread(self, path: bytes, now: Entry) -> bool:
-        """Compare an unreadable file. Making it readable changes the ctime that the agent left, so that is the last resort."""
+        """Compare an unreadable file. Making it readable, a last resort, changes the ctime that the agent left."""
         if now.ctime < self.seen.started:
             return False
         recorded = self.seen.left.get(path)

@@ -1,6 +1,6 @@
 """A short digest of a file's `user.*` attributes and POSIX ACLs.
 
-A merge records it for every entry that it applies. By it an undo detects what the user has set since, which it must not lose.
+A merge records it for each entry that it applies. An undo compares it, so as not to lose attributes that the user has set since.
 """
 
 import errno
@@ -32,7 +32,7 @@ def digest_attributes(folder: int, name: bytes) -> str:
 
 
 def _value(path: bytes, name: str) -> bytes:
-    """Return an attribute's value; empty for an unreadable file, of which only the names count."""
+    """Return an attribute's value; empty if the file is unreadable: then only the attribute's name is compared."""
     try:
         return os.getxattr(path, name, follow_symlinks=False)
     except PermissionError:

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def make_removal_directory(folder: str, name: str) -> str:
-    """Create and return an empty directory in `folder` that will hold what is to be removed."""
+    """Create an empty directory in `folder` for things to remove; return its path."""
     path, count = f"{folder}/{name}", 0
     while True:
         try:
@@ -22,18 +22,18 @@ def make_removal_directory(folder: str, name: str) -> str:
             return path
 
 
-def remove_in_background(path: str, also: "Callable[[], None] | None" = None) -> None:
-    """Remove a directory made by `make_removal_directory` in a child process that nobody waits for.
+def remove_in_background(path: str, run_first: "Callable[[], None] | None" = None) -> None:
+    """Remove a directory made by `make_removal_directory`, in a child process that nobody waits for.
 
-    Removing thirty directories and some mount points takes longer than starting bubblewrap, freeing thousands of files longer
-    than merging them. If the child is killed, `removal.sweep_leftovers` or the next session that leaves the home finishes its
-    work.
+    Removing thirty directories and some mount points takes longer than starting bubblewrap; freeing thousands of files takes
+    longer than merging them. If the child is killed, `removal.sweep_leftovers` or the next session that leaves the home
+    finishes its work.
     """
 
     def work(end: int) -> None:
-        if also is not None:
+        if run_first is not None:
             os.close(end)
-            also()
+            run_first()
         else:
             os.closerange(3, 4096)  # includes our locks
         remove_session(path)

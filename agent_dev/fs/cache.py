@@ -1,4 +1,4 @@
-"""Small JSON files in `$XDG_CACHE_HOME/agent-dev` that save queries and parsing at the start; they can be deleted at any time."""
+"""Small JSON caches in `$XDG_CACHE_HOME/agent-dev` that speed up the start; they can be deleted at any time."""
 
 import os
 import stat

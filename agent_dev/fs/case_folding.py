@@ -1,4 +1,4 @@
-"""Detect a case-insensitive file system by existing names, without creating any."""
+"""Detect a case-insensitive file system from existing names, without creating files."""
 
 import os
 from collections.abc import Container, Iterable, Mapping
@@ -9,9 +9,9 @@ from agent_dev.path_patterns import fold_path
 
 
 def case_collisions(tree: Tree, entries: Mapping[bytes, Entry | None], known: Container[bytes]) -> dict[str, tuple[bytes, ...]]:
-    """Return the paths that the file system treats as one, by folded name, for some paths and their current entries.
+    """Return which of some paths, given with their current entries, collide on this file system, by folded name.
 
-    `known`: paths that existed before under that very name, and are not looked up.
+    `known`: paths that already existed under exactly that name; they are not looked up.
     """
     others = other_spellings(tree, [path for path, entry in entries.items() if entry and path not in known])
     found = possible_collisions((*entries, *(others - entries.keys())))
@@ -25,7 +25,7 @@ def case_collisions(tree: Tree, entries: Mapping[bytes, Entry | None], known: Co
 
 
 def is_case_insensitive(tree: Tree, folder: bytes) -> bool:
-    """Return whether a directory of a tree is case-insensitive, judged by a name in it, in a parent, or the tree's own."""
+    """Return whether a directory of a tree is case-insensitive, judged by a name in it or above it."""
     for path in (*reversed(parents_of(folder + b"/")), b""):
         found = tree.entry_at(path) if path else None
         answer = _by_names(tree, path) if not path or (found and found.type is FileType.DIRECTORY) else None
@@ -61,7 +61,7 @@ def _is_one(name: bytes, other: bytes, folder: int) -> bool:
 
 
 def other_spellings(tree: Tree, paths: Iterable[bytes]) -> set[bytes]:
-    """Return the paths under which directories list some paths, if these are other spellings of existing names."""
+    """Return the existing paths of which some paths are only other spellings."""
     inside: dict[bytes, set[bytes]] = {}
     found = set()
     for path in paths:

@@ -13,12 +13,12 @@ _LENGTH = len(b'{"check":"00000000",')
 
 
 def add_checksum(data: bytes) -> bytes:
-    """Return a file that begins with a JSON object, with the checksum as the object's first member. It must not be empty."""
+    """Add the checksum to a file that begins with a non-empty JSON object, as the object's first member."""
     return b'{"check":"%08x",%b' % (crc32(data[1:]), data[1:])
 
 
 def verify(data: bytes) -> bytes:
-    """Return a file with a checksum unchanged. Raises ValueError if it was cut or changed."""
+    """Return a file unchanged if its checksum is right. Raises ValueError if it was truncated or changed."""
     if data[:_LENGTH] != b'{"check":"%08x",' % crc32(data[_LENGTH:]):
         raise ValueError("checksum mismatch")
     return data

@@ -113,7 +113,7 @@ class Copier:
 
 
 def set_directory_attributes(tree: Tree, path: bytes, entry: Entry, *more: tuple[str, bytes]) -> None:
-    """Set an entry's attributes, and some more, on a directory of ours."""
+    """Set an entry's attributes and the given further ones on a directory of ours."""
     fd = syscalls.open_below(tree.fd, path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         for name, value in (*entry.attributes, *more):
@@ -123,7 +123,7 @@ def set_directory_attributes(tree: Tree, path: bytes, entry: Entry, *more: tuple
 
 
 def set_directory_mode(tree: Tree, path: bytes, mode: int, mtime: int = 0) -> None:
-    """Set the mode of a directory of ours and, unless 0, its times."""
+    """Set the mode of a directory of ours and, unless `mtime` is 0, its times."""
     fd = syscalls.open_below(tree.fd, path, os.O_RDONLY | os.O_DIRECTORY)
     try:
         durable.chmod(fd, mode)

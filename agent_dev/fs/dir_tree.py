@@ -1,4 +1,4 @@
-"""Operations on a real tree: by descriptor, below the root's, without following symlinks or crossing mounts."""
+"""Access to a real tree by descriptors relative to its root, without following symlinks or crossing mount points."""
 
 import errno
 import os
@@ -90,7 +90,7 @@ class Tree:
         return found
 
     def _unlocked_entry(self, path: bytes, *, attributes: bool) -> Entry:
-        """Read an entry whose directory was unlocked; the attributes of an unreadable directory need that it is unlocked too."""
+        """Read an entry whose directory was unlocked; an unreadable directory is unlocked, too, to read its attributes."""
         folder, _, name = path.rpartition(b"/")
         try:
             return walk.read_entry(self.directory(folder), name, attributes=attributes)
@@ -140,7 +140,7 @@ class Tree:
 
 
 def hides_lower(tree: Tree, path: bytes) -> bool:
-    """Return whether an upper layer hides a directory of the lower one and has none at its path."""
+    """Return whether an upper layer hides a directory of the lower layer and has no directory at its path."""
     is_covered = False
     for one in (*parents_of(path), path):
         found = tree.entry_at(one, attributes=False)
@@ -159,16 +159,16 @@ def _is_opaque(tree: Tree, path: bytes) -> bool:
         return False
 
 
-def read_all(fd: int, size: int = 0, most: int = 0) -> bytes:
+def read_all(fd: int, size: int = 0, max_size: int = 0) -> bytes:
     """Return all that is left to read. If it is `size` bytes, as expected, one call is enough.
 
-    `most`: stop after reading more than this many bytes, in case the file grows while it is read.
+    `max_size`: stop after reading more than this many bytes, in case the file grows while it is read.
     """
     pieces = [os.read(fd, size + 1)] if size else []
     if pieces and len(pieces[0]) == size:
         return pieces[0]
     total = sum(map(len, pieces))
-    while (not most or total <= most) and (piece := os.read(fd, CHUNK_SIZE)):
+    while (not max_size or total <= max_size) and (piece := os.read(fd, CHUNK_SIZE)):
         pieces.append(piece)
         total += len(piece)
     return b"".join(pieces)

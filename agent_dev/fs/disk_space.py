@@ -1,9 +1,9 @@
-"""Free space on the disks that an agent writes to: the agent is stopped while enough is left for a merge."""
+"""Free space on the disks that an agent writes to; the agent is stopped while there is still enough for a merge."""
 
 import errno
 import os
 
-_MOST, _SHARE = 1 << 30, 10  # bytes and fraction of a file system that stay free by default
+_MAX_RESERVE, _SHARE = 1 << 30, 10  # bytes and fraction of a file system that stay free by default
 _SPEED = 4 << 20  # bytes that a fast disk writes in a millisecond
 _SLOWEST, _FASTEST = 400, 5  # ms between two checks
 
@@ -12,7 +12,7 @@ FULL_ERRNOS = (errno.ENOSPC, errno.EDQUOT)
 
 
 class _Disk:
-    """A file system. The session's data, except that in `kept`, must fit on it once more for the merge."""
+    """A file system. A merge needs space on it for a second copy of the session's data, except what is in `kept`."""
 
     def __init__(self, path: str, reserve: int, start: os.statvfs_result, *, is_copied: bool, kept: str = "") -> None:
         self.path = path
@@ -20,7 +20,7 @@ class _Disk:
         self._unmerged = kept
         self._seen = (0, 0)  # mtime of `kept`, and the bytes in it
         self._start, whole = _free(start)
-        self._reserve = reserve if reserve >= 0 else min(_MOST, whole // _SHARE, self._start // 2)
+        self._reserve = reserve if reserve >= 0 else min(_MAX_RESERVE, whole // _SHARE, self._start // 2)
 
     def look(self) -> tuple[int, int]:
         """Return the numbers of bytes that are free and that must stay free."""

@@ -28,7 +28,7 @@ def create(name: bytes, folder: int, mode: int = 0o600) -> int:
 
 
 def write(fd: int, data: bytes | memoryview) -> None:
-    """Write all bytes, also if the kernel writes only a part at a time."""
+    """Write all bytes, even if the kernel writes only a part at a time."""
     _notify("write", fd, len(data))
     streams.write_all(fd, data)
 
@@ -169,7 +169,7 @@ def link(old_folder: int, old: bytes, new_folder: int, new: bytes) -> None:
 
 
 def make_socket(name: bytes, folder: int, mode: int) -> None:
-    """Create a socket's name without a listener."""
+    """Create a socket file without a listener."""
     _notify("socket", folder, name)
     os.mknod(name, 0o140600, 0, dir_fd=folder)
     chmod_at(name, folder, mode)

@@ -1,4 +1,4 @@
-"""Map a function over a list in two processes; Python's threads would wait for each other at each call."""
+"""Map a function over a list in two processes; threads would contend for the interpreter lock."""
 
 import marshal
 import os
@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from agent_dev.linux import streams, syscalls
 
-_TICKETS = 512  # two thousand bytes, which fit into a pipe of any size
+_TICKETS = 512  # two thousand bytes, which fit into any pipe
 _WIDTH = 4
 _READ_SIZE = 1 << 20
 
@@ -16,24 +16,24 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-def fork_map(function: Callable[[Item], Result], things: Sequence[Item]) -> list[Result]:
+def fork_map(function: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
     """Call a function for each item, in two processes if there are two processors; return the results in order.
 
-    The results must be values that marshal can write; side effects in this process are lost for the other one's calls. Calls
-    that failed there, or had no result when it ended, are repeated here, so that their errors are raised here.
+    The results must be values that marshal can write. Side effects of calls in the other process are lost. Calls that failed
+    there, or had no result when it ended, are repeated in this one, so that it raises their errors.
     """
-    tickets = _tickets(len(things))
+    tickets = _tickets(len(items))
     try:
-        helper = _Helper(lambda: dict(_results(function, things, tickets))) if _may_fork() else None
+        helper = _Helper(lambda: dict(_results(function, items, tickets))) if _may_fork() else None
         try:
-            results = dict(_results(function, things, tickets))
+            results = dict(_results(function, items, tickets))
             results |= helper.result() if helper else {}
         finally:
             if helper:
                 helper.end()
     finally:
         os.close(tickets)
-    return [results[at] if at in results else function(thing) for at, thing in enumerate(things)]
+    return [results[at] if at in results else function(thing) for at, thing in enumerate(items)]
 
 
 def _may_fork() -> bool:
@@ -52,11 +52,11 @@ def _tickets(count: int) -> int:
     return tickets
 
 
-def _results(function: Callable[[Item], Result], things: Sequence[Item], tickets: int) -> Iterator[tuple[int, Result]]:
+def _results(function: Callable[[Item], Result], items: Sequence[Item], tickets: int) -> Iterator[tuple[int, Result]]:
     """Call the function for the items of each ticket that this process draws; yield the results with their indices."""
     while ticket := os.read(tickets, _WIDTH):
-        for at in range(int.from_bytes(ticket, "little"), len(things), _TICKETS):
-            yield at, function(things[at])
+        for at in range(int.from_bytes(ticket, "little"), len(items), _TICKETS):
+            yield at, function(items[at])
 
 
 class _Helper:

@@ -1,4 +1,4 @@
-"""Remove whole trees of ours: of any depth, with directories that nobody may enter, without following symlinks."""
+"""Remove whole trees of ours: of any depth, including inaccessible directories, without following symlinks."""
 
 import os
 
@@ -19,7 +19,7 @@ def remove_tree(path: str) -> None:
 
 
 def remove_session(folder: str) -> None:
-    """Remove a session's directory, and first its hard-linked objects on another file system (git.object_links)."""
+    """Remove a session's hard-linked objects on another file system (git.object_links), then its directory."""
     remove_external_objects(folder)
     remove_tree(folder)
 
@@ -77,7 +77,7 @@ def _enter(parent: int, name: str) -> int:
 
 
 def _make_accessible(parent: int, name: str) -> None:
-    """Let us enter a directory; a symlink that an agent put in its place is not followed."""
+    """Make a directory accessible; a symlink that an agent put in its place is not followed."""
     fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         os.chmod(f"/proc/self/fd/{fd}", 0o700)

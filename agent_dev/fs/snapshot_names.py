@@ -6,7 +6,7 @@ _SUBVOLUME = 256  # the inode of the root of every btrfs subvolume
 
 
 def snapshot_name(name: str) -> str:
-    """Return the file name of a snapshot next to the directory or in it."""
+    """Return the file name for a snapshot that is next to its directory or in it."""
     return f".agent-dev-snapshot.{name}"
 
 

@@ -1,4 +1,4 @@
-"""Files and folders of our own: names in a folder, files that are replaced as a whole, and a lock for reading and replacing."""
+"""Files and folders of our own: list a folder, replace a file atomically, lock a directory."""
 
 import fcntl
 import os
@@ -7,7 +7,7 @@ from agent_dev.linux import streams
 
 
 class DirectoryLock:
-    """An exclusive lock on a directory (flock(2)) for a `with` block; waits for it. Raises OSError."""
+    """An exclusive lock on a directory (flock(2)), held for a `with` block, which waits for it. Raises OSError."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -31,7 +31,7 @@ def list_names(folder: str) -> list[str]:
 def replace_file(path: str, data: bytes, *, is_durable: bool = False) -> None:
     """Replace a file atomically. Raises OSError.
 
-    `is_durable`: sync it first, so that a power cut cannot lose both versions; the caller syncs the folder.
+    `is_durable`: sync the file first, so that a power cut cannot lose both versions; the caller syncs the folder.
     """
     fd = os.open(f"{path}.new", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:

@@ -68,7 +68,7 @@ class UnlockedDirectories:
     def set_mode(self, path: bytes, mode: int) -> bool:
         """Change the own mode of a directory that is unlocked or leads to an unlocked one; return False for any other.
 
-        It stays unlocked until `restore`: its own mode could make the directories below it inaccessible.
+        The directory stays unlocked until `restore`: its own mode could make the directories below it inaccessible.
         """
         if path not in self._modes and not any(one.startswith(path + b"/") for one in self._modes):
             return False
@@ -89,7 +89,7 @@ class UnlockedDirectories:
         """Restore the directories' own modes durably, the deepest first, except where the mode was changed since. Raises OSError.
 
         `recorded`: records of this or a killed command; the last one of a path counts. If a directory above has become
-        inaccessible to its owner, because the user or a killed command changed its mode, it is unlocked for that time.
+        inaccessible to its owner, because the user or a killed command changed its mode, it is unlocked temporarily.
         """
         modes: dict[bytes, list[tuple[int, int]]] = {}
         for path, inode, mode in (*recorded, *((path, *one) for path, one in self._modes.items())):

@@ -178,7 +178,7 @@ def _quoted(store: str) -> str:
 def temporary_directory(folder: str) -> Iterator[str]:
     """Yield the path of a new directory in the folder of a session or a merge; remove it afterwards.
 
-    The directory is renamed away first and its contents are removed in the background: unlinking a thousand links is slow.
+    It is renamed first, then its contents are removed in the background: unlinking a thousand links is slow.
     """
     path = f"{folder}/skeleton-{os.urandom(8).hex()}"
     os.mkdir(path, 0o700)

@@ -38,7 +38,7 @@ def create_empty_git_dir(folder: str, *, is_sha256: bool) -> str:
 
 
 class BlobReader:
-    """Reader for one object store. Its git process ends with this object."""
+    """Reader for one object store. Its git process ends when this object is deleted."""
 
     def __init__(self, program: str, folder: str, objects: str) -> None:
         self._program, self._folder, self._objects = program, folder, objects

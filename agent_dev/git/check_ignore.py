@@ -1,4 +1,4 @@
-"""Ask the user's git which paths are ignored, by the rules of the real tree: an agent's .gitignore hides nothing."""
+"""Ask the user's git which paths the rules of the real tree ignore: an agent's .gitignore hides nothing."""
 
 import os
 

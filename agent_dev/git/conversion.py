@@ -105,7 +105,7 @@ def _is_crlf(text: str, eol: str, config: Mapping[str, str]) -> bool:
 
 
 def smudge(blob: bytes, steps: Conversion, *, is_sha256: bool = False) -> bytes | None:
-    """Return the bytes that a blob has on disk, None if only a program can make them; an LFS pointer is returned as it is."""
+    """Return the bytes that a blob has on disk, None if only a program can produce them; an LFS pointer is returned unchanged."""
     if steps.filter_driver and not steps.is_lfs:
         return None
     data = _expand_ident(blob, blob_id(blob, is_sha256=is_sha256).encode()) if steps.expands_ident else blob

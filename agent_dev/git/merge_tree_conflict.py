@@ -20,7 +20,7 @@ _RESOLVED_BY_PATH = {
 _RENAMED_TWICE = b"CONFLICT (rename/rename)"
 # Git renamed one side's file: positions of its new and its original path among the message's paths.
 _RENAMED_BY_GIT = {b"CONFLICT (file/directory)": (0, 1), b"CONFLICT (distinct modes)": (1, 0)}
-# A submodule that both sides moved: git gives one of several reasons, and advice in prose at the end.
+# A submodule that both sides moved: git gives one of several reasons, and ends with advice in prose.
 _SUBMODULE = b"CONFLICT (submodule"
 _ADVICE = b"Recursive merging with submodules"
 _MODES = {0o100644, 0o100755, 0o120000}
@@ -31,8 +31,8 @@ _STAGES = {b"1": 0, b"2": 1, b"3": 2}
 class PathConflict:
     """A path with a conflict: per side a blob, a submodule's commit, a tree or NOTHING. Equal sides have equal resolutions.
 
-    `renamed_to`: git's new name of one side's file, if the other side has another kind of entry. `is_rename_rename`: the other
-    side renamed the file differently; its sides lack the lines under the other name, which conflict with these.
+    `renamed_to`: git's new name of one side's file, if the other side has another kind of entry. `is_rename_rename`: the two
+    sides renamed the file differently, and the lines under the other name, which conflict with these, are not included.
     """
 
     path: bytes
@@ -56,8 +56,8 @@ ConflictResolutions = Mapping[PathConflict, ConflictResolution]
 class MergeTreeResult:
     """The result of a merge with conflicts: a tree with conflict markers, the paths in conflict, and resolvable conflicts.
 
-    `conflicts` is empty if one cannot be resolved path by path, like a submodule beside a file. `maybe_marked`: blobs that git
-    may have merged, with conflict markers in them.
+    `conflicts` is empty if one cannot be resolved path by path, like a submodule in conflict with a file. `maybe_marked`: blobs
+    that git may have merged, with conflict markers in them.
     """
 
     tree: str

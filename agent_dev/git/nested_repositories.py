@@ -57,7 +57,8 @@ def disable_new_repositories(
 ) -> tuple[tuple[DisabledRepository, ...], tuple[str, ...]]:
     """Disable each repository below a directory that is not `known`; a known one may have moved.
 
-    Return the renamed entries, and the paths that could not be read or renamed, with reasons. No program of the agent may run.
+    Return the renamed entries, and the paths that could not be read or renamed, with reasons. No program of the agent may be
+    running.
     """
     known_ids = {(one.kind, one.inode, one.target) for one in known}
     disabled: list[DisabledRepository] = []

@@ -28,7 +28,7 @@ def link_store(store: str, links_dir: str, outside: tuple[str, str]) -> str:
     """Hard-link a store's files into a new directory and return that.
 
     It is `links_dir`, or on another file system a directory next to the store: `outside` holds its name and the file that lists
-    such directories. Return the store itself if the kernel refuses links, as for files of another owner.
+    such directories. Return the store itself if the kernel refuses hard links, as for files of another owner.
     """
     dir_name, list_file = outside
     outside_dir = f"{os.path.dirname(store)}/agent-dev/{dir_name}"
@@ -77,7 +77,7 @@ def _link_packs(source: str, target: str) -> None:
 
 
 def link_directory(source: str, target: str) -> bool:
-    """Hard-link the files of a directory tree into another; return False if a file disappeared."""
+    """Hard-link the files of a directory tree into another one; return False if a file disappeared."""
     is_whole = True
     for entry in list_directory(source):
         link = f"{target}/{entry.name}"

@@ -219,7 +219,7 @@ def _copy_refs(source: str, copy: str, request: CopyRequest, result: PrivateCopy
 
 
 def _copy_moved_head(source: str, copy: str, head: str) -> None:
-    """Copy a HEAD and its branch again if the user switched branches during the copy, so that the branch is not in it."""
+    """Copy a HEAD and its branch again if the user switched during the copy to a branch that is not in it."""
     for _ in range(_MAX_MOVES):
         copied = object_links.read_file(f"{copy}/{head}")
         branch = _branch_name(copied)
@@ -349,7 +349,7 @@ def _copy_worktrees(source: str, copy: str, request: CopyRequest, name: str, res
 
 
 def _is_complete(git_dir: str) -> bool:
-    """Return whether a linked work tree is complete: one that git is creating or removing breaks every command."""
+    """Return whether a linked work tree is complete: one that git is still creating or removing would break every command."""
     parts = [object_links.read_file(f"{git_dir}/{name}") for name in ("HEAD", "commondir", "gitdir")]
     return all(parts) and bool(parts[0].strip(b"0\n"))
 

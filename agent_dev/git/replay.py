@@ -28,9 +28,9 @@ _SIGNERS = {"openpgp": ("gpg.program", "gpg"), "ssh": ("gpg.ssh.program", "ssh-k
 class ConflictError(Exception):
     """Conflicting changes: their paths, and the subject of the agent's commit."""
 
-    def __init__(self, tangle: MergeTreeResult, subject: str) -> None:
+    def __init__(self, result: MergeTreeResult, subject: str) -> None:
         super().__init__(subject)
-        self.paths, self.conflicts, self.subject = tangle.paths, tangle.conflicts, subject
+        self.paths, self.conflicts, self.subject = result.paths, result.conflicts, subject
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ def _merge_trees(maker: CommitMaker, yours: str, agent: str, subject: str) -> st
 def _complete(repo: BareRepository, merge: MergeTreeResult, yours: str, agent: str) -> MergeTreeResult:
     """Add the trees of directories in conflict, and replace blobs that contain git's markers by each side's own file.
 
-    Without them no conflict can be resolved: a renamed directory has the file elsewhere.
+    No conflict can be resolved without them: in a renamed directory, the file is elsewhere.
     """
     marked = {oid for oid in merge.maybe_marked if has_conflict_markers(repo.check_output("cat-file", "blob", oid))}
     conflicts = []

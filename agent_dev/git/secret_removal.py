@@ -5,7 +5,7 @@ Without `re`: every start reads a git directory (docs/decisions/0002-launch-path
 
 STASH = "refs/stash"
 
-_MAX_SIZE = 8 << 20  # bytes; neither git nor a person writes larger text files
+_MAX_SIZE = 8 << 20  # bytes; text files of git are smaller
 _URL, _AT = b"://", b"@"
 _URL_DELIMITERS = frozenset(b"/ \t\r\n\"'<>\\")  # end of a URL's authority
 _PRIVATE_KEY = b" PRIVATE KEY-----"

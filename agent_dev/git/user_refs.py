@@ -122,7 +122,7 @@ def update_refs(sides: tuple[GitUpdate, ...], merge_id: str, lock: int, *, is_fo
 
     Git locks and checks the refs of every repository before the first one is updated. Raises RefMovedError if one has another
     value, or OSError; none is updated then. Raises RefsTornError if a later repository failed all the same, and an earlier one
-    could not be reverted. `lock` is inherited by git: after a crash of ours, the next process waits until git exits.
+    could not be reverted. Git inherits `lock`: if we crash, the next process waits until git exits.
     """
     label = merge_id if is_forward else f"undo {merge_id}"
     wanted = [(_open(git), updates) for git in sides if (updates := _updates(git, is_forward=is_forward))]
@@ -232,7 +232,7 @@ def find_unexpected_refs(git: GitUpdate, *, is_forward: bool) -> tuple[str, ...]
 
 
 def have_refs_moved(git: GitUpdate, *, is_forward: bool) -> bool:
-    """Return whether an interrupted merge had updated its refs: one has its new value, or was moved on from there."""
+    """Return whether an interrupted merge had updated its refs: one has its new value, or was moved forward from it."""
     user = _open(git)
     values = user.read_refs(*(one.name for one in git.refs))
     for one in _updates(git, is_forward=is_forward):

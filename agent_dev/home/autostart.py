@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from agent_dev.path_patterns import PatternIndex
 
-# Reason → patterns, relative to the home. These files are read or run without being named.
+# Reason → patterns, relative to the home. Programs read or run these files unasked.
 AUTOSTART_PATTERNS: dict[str, tuple[str, ...]] = {
     "read by a shell at startup": (
         *("/.bashrc", "/.bash_profile", "/.bash_login", "/.bash_logout", "/.bash_aliases", "/.profile", "/.inputrc", "/.zshrc"),
@@ -76,7 +76,7 @@ class AutostartRules:
     """The rules that find the autostart files of a home."""
 
     def __init__(self, folders: tuple[str, ...], system: frozenset[str]) -> None:
-        """Take the directories of PATH inside the home, relative to it, and the names of system programs."""
+        """`folders`: the directories of PATH in the home, relative to it; `system`: the names of system programs."""
         self._whys = tuple(AUTOSTART_PATTERNS)
         rows = ((pattern, number) for number, why in enumerate(self._whys) for pattern in AUTOSTART_PATTERNS[why])
         self._patterns = PatternIndex(tuple(rows))

@@ -15,7 +15,7 @@ from agent_dev.home.index_paths import index_prefix
 from agent_dev.path_patterns import PatternIndex
 
 _VERSION = 1
-_MOST_TEXT = 64 << 10  # bytes of an autostart file; the text of larger ones is not shown
+_MAX_TEXT = 64 << 10  # bytes of an autostart file; the text of larger ones is not shown
 _LARGEST = 256 << 20
 _CLOCK = 20_000_000  # ns: the largest delay of a file's timestamp
 
@@ -76,7 +76,7 @@ def read_home(home: str) -> dict[str, FileMark]:
             entry = one.entry
             if entry.type == "dir":
                 continue
-            is_text = entry.type == "file" and entry.size <= _MOST_TEXT and patterns.matching_path(one.path)
+            is_text = entry.type == "file" and entry.size <= _MAX_TEXT and patterns.matching_path(one.path)
             text = _text(root, one.path) if is_text else None
             target = os.fsdecode(entry.target)
             times = (entry.inode, entry.mtime, entry.ctime)
@@ -94,7 +94,7 @@ def _text(root: int, path: bytes) -> str | None:
     except OSError:
         return None  # removed, or unreadable
     try:
-        return os.read(fd, _MOST_TEXT).decode("utf-8", "surrogateescape")
+        return os.read(fd, _MAX_TEXT).decode("utf-8", "surrogateescape")
     finally:
         os.close(fd)
 

@@ -1,4 +1,4 @@
-"""Start the process that indexes an agent home. Only that process imports what an index needs: the launcher ends at once."""
+"""Start the process that indexes an agent home. Only that process imports what it needs, so that the launcher ends at once."""
 
 import fcntl
 import os

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 
 from agent_dev.config import load
-from agent_dev.config.options import RunOptions, options_layer
+from agent_dev.config.options import RunOptions, settings_request
 from agent_dev.config.profile import Profile
 from agent_dev.errors import HomeBusy, Refused
 from agent_dev.fs import dir_tree
@@ -19,7 +19,7 @@ from agent_dev.sandbox.plan import SYSTEM_PATH, agent_home_path
 from agent_dev.session.sessions import CommandContext
 
 _LARGEST_LOGIN = 4 << 20  # bytes
-_BUSY_TIMEOUT = 5.0  # seconds to wait for an ended session that still removes its mount points
+_BUSY_TIMEOUT = 5.0  # seconds to wait for an ended session that is still removing its mount points
 _NEW_SUFFIX = ".agent-dev-fresh"  # suffix of the new home before the exchange, and of the old one after it
 _INTERVAL = 0.02  # seconds between two checks
 
@@ -109,15 +109,7 @@ def _exchange(home_path: str) -> str:
 def find_home(context: CommandContext, options: RunOptions, agent: str) -> tuple[str, Profile]:
     """Return the path of an agent's home, and its profile."""
     home = users.home_directory(context.environ)
-    request = load.SettingsRequest(
-        agent=agent,
-        home=home,
-        environ=context.environ,
-        config=options.config,
-        profile_file=options.profile_file,
-        flags=options_layer(options),
-    )
-    profile = load.load_settings(request).profile
+    profile = load.load_settings(settings_request(agent, home, context.environ, options)).profile
     return os.path.realpath(agent_home_path(profile, home, context.root)), profile
 
 
@@ -209,7 +201,7 @@ def _keep_logins(old: str, home_path: str, logins: tuple[str, ...]) -> tuple[str
 
 
 def _login(tree: dir_tree.Tree, name: str) -> bytes | None:
-    """Return the login part of a file; the agent wrote it, so links are not followed and other settings are dropped."""
+    """Return the login part of a file, without other settings; the agent wrote it, so links are not followed."""
     path = os.fsencode(name)
     try:
         entry = tree.entry_at(path, attributes=False)

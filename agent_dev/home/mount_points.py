@@ -1,4 +1,4 @@
-"""The use of an agent home by sessions: created on first use, shared, with mount points created before and removed after.
+"""The use of an agent home by sessions: it is created on first use and shared; mount points exist only during sessions.
 
 A mount point is never removed while another session uses the home: the kernel would detach that session's mount. So each session
 holds a shared lock, kept in the state directory where no agent can reach it.
@@ -76,7 +76,7 @@ class HomeLease:
         self._close()
 
     def hand_over_to_child(self) -> None:
-        """Leave the release to a child process, which shares the lock: close this descriptor of it."""
+        """Leave the release to a child process, which shares the lock: close the descriptor here."""
         self._net.release()  # for the child, too: nothing runs any more
         self._close()
 

@@ -1,6 +1,6 @@
-"""Directories of the host that an agent can write are used with one network at a time.
+"""Leases that let sessions with one network at a time use a directory of the host that an agent can write to.
 
-Through a socket or FIFO in such a directory, a session could use the network of another one that sees it, also read-only. No
+Through a socket or FIFO in such a directory, a session could use the network of another one that sees it, even read-only. No
 mount, Landlock rule or filter of this kernel prevents that. (Overlays do: the inode of a socket differs in each.)
 
 Each running session has a locked file in the state directory with the inodes of its directories and those above them, so that

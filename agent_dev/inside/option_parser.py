@@ -1,4 +1,4 @@
-"""Options before a command, one by one: one grammar for a run, for `tx` and for the commands inside the sandbox.
+"""Parse the options before a command one by one: the same grammar for runs, for `tx` and for the commands inside the sandbox.
 
 A part of the script that runs inside (`control/socket_file.py`): nothing of agent-dev is available there. The other subcommands
 use argparse, which takes longer to import than the sandbox takes to start.

@@ -177,7 +177,7 @@ def transact(arguments: "list[str]") -> int:
 
 
 def write_line(output: int, text: str) -> bool:
-    """Write a line to a descriptor; report a failure, but do not raise: the command has run."""
+    """Write a line to a descriptor; a failure is reported, not raised, because the command has run."""
     try:
         with open(output, "w", encoding="utf-8") as file:
             file.write(f"{text}\n")
@@ -222,7 +222,7 @@ def run_list(options: "TxOptions") -> "tuple[int, dict[str, object]]":
 
 
 def skipped_row() -> "dict[str, object]":
-    """Return the row of a skipped command: another one succeeded, or a termination signal came."""
+    """Return the row of a skipped command: another one succeeded, or a termination signal arrived."""
     cause, reason = ("signal", "interrupted by a signal") if received_signals else ("not needed", "another one succeeded")
     return {"state": "failed", "exit": _FAILED, "cause": cause, "reason": reason, **_UNKNOWN, "steps": []}
 

@@ -1,4 +1,4 @@
-"""Run a command inside the sandbox, with a time limit and resource limits, and kill what it started.
+"""Run a command inside the sandbox, with a time limit and resource limits, and kill the processes that it leaves behind.
 
 A part of one script, before `tx_options.py` and `tx.py`; nothing of agent-dev is available inside.
 """

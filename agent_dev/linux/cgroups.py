@@ -114,7 +114,7 @@ def _copy_file(source: str, target: str) -> None:
 
 
 def _is_unwritable(group: str) -> bool:
-    """Return whether this user owns nothing in a group and its subgroups: an agent may mount cgroupfs and write what it owns.
+    """Return whether this user owns nothing in a group and its subgroups: an agent may mount cgroupfs and write to its own files.
 
     In subgroups only the files that a delegation must hand over are checked.
     """

@@ -45,7 +45,7 @@ def is_exiting(pid: int) -> bool:
 
 
 def write_to_stderr(pid: int, text: str) -> None:
-    """Write a line to a process's stderr, as if it had; give up after 100 ms if nothing reads it.
+    """Write a line to a process's stderr, as if the process had written it; give up after 100 ms if nothing reads it.
 
     The write uses a copy of the process's own descriptor, which grants no more than the process has; reopening the file could.
     """
@@ -67,7 +67,7 @@ def write_to_stderr(pid: int, text: str) -> None:
 
 
 def start_writing_to_stderr(pid: int, text: str, network: int) -> int:
-    """Write a line to a process's stderr as `write_to_stderr`, without waiting; return the pid of the child that does it.
+    """Write a line to a process's stderr in a child, without waiting; return the child's pid.
 
     Nothing is written if the process is not in the network namespace with that inode, or if a full-screen program runs there.
     """
@@ -86,7 +86,7 @@ def start_writing_to_stderr(pid: int, text: str, network: int) -> int:
 
 
 def _is_line_by_line(terminal: int) -> bool:
-    """Return whether a terminal is in canonical mode: no full-screen program uses it."""
+    """Return whether a terminal is in canonical mode, so that no full-screen program uses it."""
     import termios  # only in the child of start_writing_to_stderr
 
     flags = termios.tcgetattr(terminal)[3]
@@ -106,7 +106,7 @@ def close_all_but(fds: set[int]) -> None:
 
 
 def leave_launcher(launcher: int) -> None:
-    """Leave the launcher's terminal and signal handlers, in a process that it forked; exit if the launcher has ended."""
+    """Detach a process that the launcher forked from its terminal and signal handlers; exit if the launcher has ended."""
     os.setsid()
     syscalls.die_with_parent()
     if os.getppid() != launcher:

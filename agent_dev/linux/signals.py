@@ -1,4 +1,4 @@
-"""Signal functions for the launch path, on the C module: importing `signal` builds enums for 2.5 ms."""
+"""Signal functions for the launch path, based on the C module: importing `signal` takes 2.5 ms to build enums."""
 
 import _signal as _c  # type: ignore[import-not-found]  # private and without stubs, but the only access to these calls
 import os
@@ -51,13 +51,13 @@ def is_ignored(before: object) -> bool:
 
 
 def set_wakeup_fd(fd: int) -> None:
-    """Write a byte to a descriptor for each caught signal, so that one just before a wait ends the wait."""
+    """Write a byte to a descriptor for each caught signal, so that a signal just before a wait ends it."""
     os.set_blocking(fd, False)
     _c.set_wakeup_fd(fd, warn_on_full_buffer=False)
 
 
 def set_alarm(seconds: int) -> None:
-    """Send this process SIGALRM after some seconds, which ends it; a program that replaces it inherits that."""
+    """End this process by SIGALRM after some seconds, even if it has called exec by then."""
     _c.signal(_c.SIGALRM, _c.SIG_DFL)
     _c.alarm(seconds)
 

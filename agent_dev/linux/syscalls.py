@@ -125,7 +125,7 @@ def has_landlock_scopes() -> bool:
 
 
 def restrict_scopes() -> None:
-    """Keep this process and its children from signals to, and abstract sockets of, any other process."""
+    """Prevent this process and its children from signalling other processes and from connecting to their abstract sockets."""
     ruleset = _checked(_syscall(_CREATE_RULESET, _u64s(0, 0, _ABSTRACT_SOCKETS | _SIGNALS), 24, 0), "landlock")
     _checked(_prctl(_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "prctl")
     _checked(_syscall(_RESTRICT_SELF, ruleset, 0), "landlock")
@@ -158,7 +158,7 @@ def attach_mount(fd: int, target: int) -> None:
 
 
 _MAX_PATH = 2000  # bytes of a path in one call: PATH_MAX is 4096
-_hows: dict[int, bytes] = {}  # struct open_how by its flags
+_open_hows: dict[int, bytes] = {}  # struct open_how by its flags
 
 
 def open_below(folder: int, path: bytes, flags: int) -> int:
@@ -184,9 +184,9 @@ def open_across(folder: int, path: bytes, flags: int) -> int:
 
 
 def _open_below(folder: int, path: bytes, flags: int) -> int:
-    how = _hows.get(flags)
+    how = _open_hows.get(flags)
     if how is None:  # cached: a merge opens every file it applies
-        how = _hows[flags] = _u64s(flags | os.O_CLOEXEC, 0, _RESOLVE)
+        how = _open_hows[flags] = _u64s(flags | os.O_CLOEXEC, 0, _RESOLVE)
     return _checked(_syscall(_OPENAT2, folder, path, how, 24), path)
 
 
@@ -217,10 +217,10 @@ _ITSELF_BENEATH, _ITSELF_IN_ROOT = _u64s(_FOLDER_ITSELF, 0, _BENEATH), _u64s(_FO
 
 
 def can_be_directory(folder: int, path: bytes, *, in_root: bool) -> bool:
-    """Return whether `path` may be a directory and not a link; False only when it certainly is not.
+    """Return whether `path` may be a directory, not a link; False only if it certainly is not.
 
-    The lookup is that of `open_in_root` or `open_beneath`, but raises nothing for a file: most paths are files, and a process
-    waits for the result.
+    Looks it up like `open_in_root` or `open_beneath`, but raises no error for a file: most paths are files, and a process waits
+    for the result.
     """
     fd = _syscall(_OPENAT2, folder, path, _ITSELF_IN_ROOT if in_root else _ITSELF_BENEATH, 24)
     if fd >= 0:
@@ -337,12 +337,12 @@ class ProcessMemory:
         got = _checked(self._read(pid, self._local, 1, self._remote, len(wanted) // 16, 0), "process_vm_readv")
         return bytes(self._view[:got])
 
-    def read_short_string(self, pid: int, address: int, most: int) -> bytes | None:
-        """Return the bytes up to a NUL within `most` bytes of one page; None if there is no NUL. Raises OSError.
+    def read_short_string(self, pid: int, address: int, max_size: int) -> bytes | None:
+        """Return the bytes up to a NUL within `max_size` bytes of one page; None if there is no NUL. Raises OSError.
 
         Optimized: a process waits for this at each of its renames.
         """
-        self._piece[2], self._piece[3] = address, min(most, _PAGE - address % _PAGE)
+        self._piece[2], self._piece[3] = address, min(max_size, _PAGE - address % _PAGE)
         got = self._read(pid, self._local, 1, self._remote, 1, 0)
         if got <= 0:
             _checked(got, "process_vm_readv")

@@ -1,6 +1,6 @@
-"""Unix sockets at paths of any length: their address is a descriptor of the directory and the name in it.
+"""Unix sockets at paths of any length, addressed by a descriptor of the directory and the name in it.
 
-On `_socket`, the C half of `socket`, which imports selectors and enum.
+Uses `_socket`, the C half of `socket`, which would import selectors and enum.
 """
 
 import _socket

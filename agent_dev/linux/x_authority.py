@@ -1,4 +1,4 @@
-"""The entries of an Xauthority file (Xau(3)) for one display, valid for a sandbox, which has a host name of its own."""
+"""The entries of an Xauthority file (Xau(3)) for one display, made valid in a sandbox, which has its own host name."""
 
 _LOCAL, _WILD = 256, 0xFFFF  # families: this host by name, any host
 _PARTS = 4  # of an entry: address, number of the display, name of the method, key

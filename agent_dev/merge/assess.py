@@ -1,4 +1,4 @@
-"""Assess a session's changes by the risk rules and count their lines, only those that are shown or selected, each once."""
+"""Assess a session's changes by the risk rules and count their lines: once, and only if they are shown or selected."""
 
 import os
 import time
@@ -35,8 +35,8 @@ from agent_dev.risk.risk_rules import RiskRule
 if TYPE_CHECKING:
     from agent_dev.merge.review_protocol import ReviewProtocol
 
-_HEAD_SIZE = 4096  # bytes to read of a file above the size limit of the rules
-_MIN_BYTES_TO_FORK = 4 << 20  # bytes to read; above that a second process pays off
+_HEAD_SIZE = 4096  # bytes to read from a file above the size limit of the rules
+_MIN_BYTES_TO_FORK = 4 << 20  # bytes to read, above which a second process pays off
 _MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that `assess_visible` assesses every change
 _MAX_FILES_AT_ONCE = 200  # files; as above
 
@@ -133,7 +133,7 @@ class RiskAssessor:
 
     def _is_kept_elsewhere(self, change: Change) -> bool:
         if change.after is not None and change.after.type not in (FileType.FILE, FileType.SYMLINK, FileType.DIRECTORY):
-            return False  # what reads the path could block
+            return False  # reading the path could block
         return change.key in self._new_names or self._restorable.contains(change)
 
     @cached_property
@@ -145,13 +145,13 @@ class RiskAssessor:
         changes = self._review.changes.changes
         return deletions.changed_stems(one.key.path for one in changes if one.kind in (ChangeKind.EDITED, ChangeKind.ADDED))
 
-    def assess_visible(self, most: int) -> ChangeSet:
-        """Return the changes; of a large number assess only those with risky names and the first `most`."""
+    def assess_visible(self, limit: int) -> ChangeSet:
+        """Return the changes; of a large number assess only those with risky names and the first `limit`."""
         candidates = [one for one in self._review.changes.changes if not one.is_ignored]
         if len(candidates) <= _MAX_FILES_AT_ONCE and sum(map(_size, candidates)) <= _MAX_BYTES_AT_ONCE:
             return self.assess()
         keys = islice((one.key for one in candidates if self._is_risky_by_name(one)), _MAX_FILES_AT_ONCE)
-        return self.assess((*keys, *(one.key for one in candidates[:most])))
+        return self.assess((*keys, *(one.key for one in candidates[:limit])))
 
     def _is_risky_by_name(self, change: Change) -> bool:
         return bool(risk_rules.find_risks(change, self._rules, is_embedded=self._is_embedded(change)))

@@ -35,7 +35,7 @@ def applied_changes(merge: merge_execution.Merge, numbers: tuple[int, ...] | Non
 
 
 def failure_reasons(merge: merge_execution.Merge, stopped: Mapping[int, str]) -> dict[Key, str]:
-    """Return by key why operations were not done, including the contents of whole directories."""
+    """Return by key why operations were not carried out, including the contents of whole directories."""
     ops = [(merge.journal.ops[number], why) for number, why in stopped.items() if why]
     within = {key: why for op, why in ops if op.members for key, _ in op.member_marks()}
     return within | {op.key: why for op, why in ops}
@@ -129,7 +129,7 @@ def has_commits_left(review: Review) -> bool:
     from agent_dev.agent_git import commits  # few agents commit
 
     try:
-        found = commits.list_session_commits(review.session, review.record, review.environ, is_left=True)
+        found = commits.list_session_commits(review.session, review.record, review.environ, without_imported=True)
     except AgentDevError:
         return True
     return not all(one.is_imported for one in found)
@@ -202,8 +202,8 @@ def _is_same(was: Entry | None, now: Entry | None) -> bool:
 
 def _recorded_entries(merge: merge_execution.Merge, number: int) -> dict[bytes, Entry | None]:
     """Return the entries that the phase recorded at the paths of a root: later changes are the user's."""
-    reached = merge.journal.phases[-1].result
-    found = reached.marks if reached is not None else {}
+    result = merge.journal.phases[-1].result
+    found = result.marks if result is not None else {}
     ops = [(merge.journal.ops[one], mark) for one, mark in found.items() if mark is not None]
     own = [(op.key, mark) for op, mark in ops if op.key.root == number]
     within = [one for op, _ in ops if op.members and op.key.root == number for one in op.member_marks()]

@@ -1,4 +1,4 @@
-"""Decide about a path that the agent changed and the user may have changed too, from three entries."""
+"""Decide about a path that the agent, and perhaps also the user, changed, given its three entries."""
 
 from dataclasses import dataclass, replace
 from enum import StrEnum
@@ -12,7 +12,7 @@ class Verdict(StrEnum):
     """The decision about a path."""
 
     USE_AGENT = "clean-agent"  # the agent's entry (or its deletion) replaces the real one
-    ALREADY_APPLIED = "already"  # nothing to do: the real tree has it
+    ALREADY_APPLIED = "already"  # nothing to do: the real tree already has it
     KEEP_YOURS = "keep-yours"  # keep your bytes, use the agent's mode or attributes
     MERGE_TEXT = "merge-text"  # both edited the bytes: `merge3.merge_lines` may still find conflicts
     CONFLICT = "conflict"

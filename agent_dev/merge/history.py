@@ -1,4 +1,4 @@
-"""The merges of a repository, from their journals: changes, state, and the one that an undo reverts."""
+"""The merges of a repository, read from their journals: changes, state, and the merge that an undo would revert."""
 
 import os
 from collections.abc import Callable
@@ -91,17 +91,17 @@ def _roots(where: CommandContext, merge_id: str) -> tuple[str, ...]:
         return (where.root,)
 
 
-def find_newest(where: CommandContext, *, is_forward: bool, but: str = "") -> MergeRecord:
-    """Return the newest applied merge, or with `is_forward` the last undone one; skip the id `but`. Raises CannotUndo.
+def find_newest(where: CommandContext, *, is_forward: bool, excluded: str = "") -> MergeRecord:
+    """Return the newest applied merge, or with `is_forward` the last undone one; skip the id `excluded`. Raises CannotUndo.
 
-    Journals are read from the newest on and only as many as needed: there may be hundreds. A damaged one stops the search: it
-    may be the right one.
+    Journals are read from the newest on, only as many as needed, since there may be hundreds. A damaged one stops the search:
+    it may be the right one.
     """
     found: MergeRecord | None = None
     for at, name in _by_age(where, _last_phase_time if is_forward else _id_time_ns):
         if found is not None and found.last_changed >= at:
             break
-        one = _recorded(where, name) if name != but else None
+        one = _recorded(where, name) if name != excluded else None
         if one is None or where.root not in one.roots:
             continue
         if one.problem:

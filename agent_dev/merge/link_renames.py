@@ -16,20 +16,19 @@ from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
 if TYPE_CHECKING:
     from agent_dev.merge.review_protocol import ReviewProtocol
 
-_MAX_FILES = 4_000  # deleted or added files; of more, only as many of the smallest with equal sizes are compared
+_MAX_FILES = 4_000  # deleted or added files; of more files, only the smallest with equal sizes are compared
 _MAX_BYTES = 64 << 20  # in all
 _MAX_FILE_SIZE = 4 << 20
 _MAX_COPIES = 500  # copies and origins that are read, the smallest first
 _MAX_COPIED_BYTES = 16 << 20  # in all
 _MIN_LINE = 16  # bytes; a file with only shorter lines is boilerplate
-_MAX_SIMILAR_SIZE = 1 << 20  # a larger file is only paired with an identical one
 
 
 def link_renames(review: "ReviewProtocol", percent: int) -> ChangeSet:
     """Return the changes with their renames; the halves of each require each other.
 
-    `percent`: the least similarity; 100 finds only identical files, 0 none. Files that git ignores are never paired. If one half
-    is in conflict, the two stay apart, since the conflict is resolved at its own path; the other half requires it.
+    `percent`: the minimum similarity; 100 finds only identical files, 0 none. Files that git ignores are never paired. If one
+    half is in conflict, the halves stay separate, since the conflict is resolved at its own path; the other half requires it.
     """
     changes = review.changes
     sides = [
@@ -167,7 +166,7 @@ def _origins(review: "ReviewProtocol", number: int, added: list[Change]) -> dict
     table, base = review.changes.by_key(), review.lower_snapshot
     needs_index = number == 0 and any(git["root"] == number for git in review.record["git"])
     found = ((size, path) for path, size in base.files_of_sizes(number, frozenset(map(_size, added))))
-    smallest = nsmallest(4 * _MAX_COPIES, found)  # more than are read, for some are changed
+    smallest = nsmallest(4 * _MAX_COPIES, found)  # more than are read, because some are changed
     unchanged = (
         one for one in smallest if Key(number, one[1]) not in table and (not needs_index or base.is_in_git(number, one[1]))
     )

@@ -1,4 +1,4 @@
-"""Merge a selection: plan it against the current real tree, apply it, save replaced files, update the session."""
+"""Merge a selection: plan it for the current real tree, apply it, save replaced files, update the session."""
 
 import os
 import signal
@@ -173,16 +173,16 @@ def apply_plan(
     notice: Notify = lambda _: None,
     *,
     is_atomic: bool = False,
-    tell: merge_execution.ReportProgress = merge_execution.ignore_progress,
+    report_progress: merge_execution.ReportProgress = merge_execution.ignore_progress,
 ) -> MergeResult:
     """Merge. Raises CannotMerge if nothing was changed, UnknownOutcome if the disk failed during the commit.
 
-    `is_atomic`: merge nothing if a selected change conflicts. `notice` receives reasons for a delay, `tell` the
-    progress in steps. Ctrl-C and a hangup are blocked until the merge is done and recorded.
+    `is_atomic`: merge nothing if a selected change conflicts. `notice` receives reasons for a delay, `report_progress` the
+    completed steps. Ctrl-C and a hangup are blocked until the merge is done and recorded.
     """
     before = signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT))
     try:
-        return _carry_out(review, planned, state_dir, notice, _Options(is_atomic, tell=tell))
+        return _carry_out(review, planned, state_dir, notice, _Options(is_atomic, report_progress=report_progress))
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
@@ -222,7 +222,7 @@ class _Options:
 
     is_atomic: bool
     home: CommitImport | None = None
-    tell: merge_execution.ReportProgress = merge_execution.ignore_progress
+    report_progress: merge_execution.ReportProgress = merge_execution.ignore_progress
     id: str = ""
     lock: int = -1
 
@@ -246,13 +246,13 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
         return MergeResult("", (), planned.skipped, planned.conflicts, is_session_empty=False)
     with journal_file.merge_lock(state_dir, notice) as lock:
         merge_id = f"{review.session.id}.{merge_clock.next_time(state_dir) // 10**6:x}"
-        recover.recover_roots(state_dir, review.record["roots"], review.environ, notice, but=review.session.id)
-        merging, reached = _apply(review, planned, state_dir, replace(options, id=merge_id, lock=lock))
+        recover.recover_roots(state_dir, review.record["roots"], review.environ, notice, excluded=review.session.id)
+        merging, result = _apply(review, planned, state_dir, replace(options, id=merge_id, lock=lock))
         try:
             is_done = merging.journal.next_action is NextAction.FINISH
             done = {change.key for change in conclude.applied_changes(merging)} if is_done else set()
             taken = tuple(table[key] for key in planned.selected if key in done)
-            reasons = conclude.failure_reasons(merging, reached.stopped)
+            reasons = conclude.failure_reasons(merging, result.stopped)
             not_applied = tuple(
                 SkippedChange(key, reasons.get(key, "a change that it requires was not applied"))
                 for key in planned.selected
@@ -284,7 +284,7 @@ def _apply(
     review: Review, planned: MergePlan, state_dir: store.Store, options: _Options
 ) -> tuple[merge_execution.Merge, PhaseResult]:
     merge_id, home = options.id, options.home
-    grounds = replace(_merge_trees(review, state_dir, merge_id, home), report_progress=options.tell)
+    grounds = replace(_merge_trees(review, state_dir, merge_id, home), report_progress=options.report_progress)
     try:
         os.makedirs(state_dir.merges, 0o700, exist_ok=True)
     except OSError as error:
@@ -294,13 +294,13 @@ def _apply(
     merging.lock_fd = options.lock
     try:
         try:
-            reached = _drive(merging, review, planned, home, is_atomic=options.is_atomic)
+            result = _drive(merging, review, planned, home, is_atomic=options.is_atomic)
         finally:
             for git_dir in grounds.git_dirs:
                 index_lock.release(git_dir, merge_id)
         if merging.journal.next_action is NextAction.DISCARD:
             _restore_session(merging, review)
-        return merging, reached
+        return merging, result
     except (CannotMerge, CommandFailed):  # a failed git command, before any change
         _restore_session(merging, review)
         merging.close()
@@ -343,7 +343,7 @@ def _index(merging: merge_execution.Merge, root: int, home: RepositoryUpdate) ->
 
 
 def _import_objects(home: RepositoryUpdate) -> None:
-    """Copy objects to the user's repository, when only a disk error can stop the merge. Raises CannotMerge, CommandFailed."""
+    """Copy objects to the user's repository; now only a disk error can stop the merge. Raises CannotMerge, CommandFailed."""
     try:
         home.copy_objects()
     except OSError as error:

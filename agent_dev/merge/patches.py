@@ -56,7 +56,7 @@ class PatchWriter:
         )
 
     def _copy(self, change: Change) -> bytes:
-        """Return the patch of a copied file; b"" if it is none, or if the origin differs by now."""
+        """Return the patch of a copied file; b"" if it is not a copy, or if the origin has changed since."""
         origin = change.copied_from
         if origin is None or self.patch_format.with_numbers:  # hunks have numbers, and a copy has no hunks
             return b""
@@ -70,7 +70,7 @@ class PatchWriter:
         before, after = self.review.content(change.key)
         table = self.review.changes.by_key()
         halves = [table[key] for key in (change.renamed_from, change.key) if key is not None]
-        if before is None or after is None:  # deleted in this moment
+        if before is None or after is None:  # just deleted
             return b"".join(map(self._one, halves))
         old, new = halves
         return patch_write.rename_patch(

@@ -135,14 +135,14 @@ def resolve_conflict(change: Change, one: Reconciliation, answer: ConflictSide |
 def _resolved_text(
     change: Change, merged: LineMerge, result: ReconciledContent, resolution: Resolution = Resolution.BOTH
 ) -> Reconciliation:
-    """Return a resolved text; if it equals the real file, nothing is applied."""
+    """Return the resolution of a text; if it equals the real file, nothing is applied."""
     if not change.is_from_commit and _equals_yours(change.yours, merged, result):
         return Reconciliation(replace(change, conflict=None, resolution=Resolution.YOURS))
     return Reconciliation(replace(change, conflict=None, resolution=resolution), result, merged)
 
 
 def _equals_yours(yours: Entry | None, merged: LineMerge, result: ReconciledContent) -> bool:
-    """Return whether a resolved text equals the user's file, with no edit or mode of the agent's."""
+    """Return whether a resolved text equals the user's file, without any edit or mode of the agent's."""
     if yours is None or (yours.mode, yours.attributes) != (result.mode, result.attributes):
         return False
     if len(merged.choices) > len(merged.conflicts):

@@ -1,4 +1,4 @@
-"""Recover interrupted merges: roll them back, or finish them if their end was recorded."""
+"""Recover interrupted merges: roll them back, or complete them if their end was recorded."""
 
 import os
 from collections.abc import Callable, Iterable
@@ -23,8 +23,10 @@ def recover_root(place: store.Store, root: str, environ: dict[str, str], notice:
             recover_roots(place, (root,), environ, notice)
 
 
-def recover_roots(place: store.Store, roots: Iterable[str], environ: dict[str, str], notice: Notify, *, but: str = "") -> None:
-    """Recover every merge of one of the roots, under the lock of all merges. `but`: a session that the caller has locked."""
+def recover_roots(
+    place: store.Store, roots: Iterable[str], environ: dict[str, str], notice: Notify, *, excluded: str = ""
+) -> None:
+    """Recover every merge of one of the roots, under the lock of all merges. `excluded`: a session that the caller has locked."""
     wanted = set(roots)
     for merge_id in pending_marks.unfinished_merges(place):
         journal = _read(place, merge_id)
@@ -34,22 +36,24 @@ def recover_roots(place: store.Store, roots: Iterable[str], environ: dict[str, s
             _restore_modes(place, merge_id)
             remove_merge.try_remove_merge_files(place, merge_id, ())
         elif wanted.intersection(path for path, _, _ in journal.header.roots):
-            _recover_one(place, merge_id, journal, environ, notice, but)
+            _recover_one(place, merge_id, journal, environ, notice, excluded)
 
 
 def _read(place: store.Store, merge_id: str) -> Journal:
     return merge_execution.read_journal(f"{place.merges}/{merge_id}", merge_id)
 
 
-def _recover_one(place: store.Store, merge_id: str, journal: Journal, environ: dict[str, str], notice: Notify, but: str) -> None:
+def _recover_one(
+    place: store.Store, merge_id: str, journal: Journal, environ: dict[str, str], notice: Notify, excluded: str
+) -> None:
     try:
-        _recover(place, merge_id, journal, environ, notice, but)
+        _recover(place, merge_id, journal, environ, notice, excluded)
     finally:
         for git_dir in journal.header.git_dirs if journal.header is not None else ():
             index_lock.release(git_dir, merge_id)
 
 
-def _recover(place: store.Store, merge_id: str, journal: Journal, environ: dict[str, str], notice: Notify, but: str) -> None:
+def _recover(place: store.Store, merge_id: str, journal: Journal, environ: dict[str, str], notice: Notify, excluded: str) -> None:
     if (
         not journal.ops
         and not journal.adopted
@@ -62,7 +66,7 @@ def _recover(place: store.Store, merge_id: str, journal: Journal, environ: dict[
         return
     merging = merge_execution.open_merge(place, merge_id)
     try:
-        _roll_back_or_finish(merging, place, environ, notice, but)
+        _roll_back_or_finish(merging, place, environ, notice, excluded)
     except SessionBusy:
         return  # its session is in use; the next command continues
     except OSError as error:
@@ -88,9 +92,9 @@ def _restore_modes(place: store.Store, merge_id: str) -> None:
 
 
 def _roll_back_or_finish(
-    merging: merge_execution.Merge, place: store.Store, environ: dict[str, str], notice: Notify, but: str
+    merging: merge_execution.Merge, place: store.Store, environ: dict[str, str], notice: Notify, excluded: str
 ) -> None:
-    is_open = merging.journal.header is not None and merging.journal.header.session == but
+    is_open = merging.journal.header is not None and merging.journal.header.session == excluded
     merging.restore_modes()
     if merging.journal.next_action is NextAction.ROLL_BACK and not merge_execution.complete_moved_refs(merging):
         _roll_back(merging, notice)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from agent_dev.merge.assess import ChangeSize, RiskAssessor
     from agent_dev.merge.reconcile import Reconciliation, ThreeVersions
 
-MAX_DIFF_SIZE = 20 << 20  # bytes; a larger file is selected whole and not shown
+MAX_DIFF_SIZE = 20 << 20  # bytes; a larger file is not shown, and only selected as a whole
 _UNASSESSED = (UNASSESSED,)
 _DELETED_SUFFIXES = tuple(f": {os.strerror(code)}" for code in (errno.ENOENT, errno.ENOTDIR, errno.ESTALE))  # while it was read
 
@@ -39,7 +39,7 @@ class ReviewFindings:
 
 
 def _is_free() -> None:
-    """Do nothing: nobody else reads the session."""
+    """Do nothing, because no other process reads the session."""
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class Review:
         return self._folded[1]
 
     def find_change(self, key: Key) -> Change:
-        """Return the change at a path; of a renamed file the whole, except at its old path."""
+        """Return the change at a path; at the new path of a renamed file, the whole rename."""
         return self.folded.by_key().get(key) or self.changes.by_key()[key]
 
     @property
@@ -106,9 +106,9 @@ class Review:
         self.changes = self.assessor.assess(keys)
         return self.changes
 
-    def assess_visible(self, most: int) -> ChangeSet:
-        """Assess the changes that a short list shows, and return all changes; of a large number most stay unassessed."""
-        self.changes = self.assessor.assess_visible(most)
+    def assess_visible(self, limit: int) -> ChangeSet:
+        """Assess the changes that a list of `limit` shows, and return all changes; if there are many, most stay unassessed."""
+        self.changes = self.assessor.assess_visible(limit)
         return self.changes
 
     def assess_with_counts(self, keys: Iterable[Key] | None = None) -> ChangeSet:
@@ -135,18 +135,18 @@ class Review:
 
         return measure_change(change, *self._contents(change)) if has_lines(change) else None
 
-    def content(self, key: Key, most: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
-        """Return the base's and the agent's content of a change (a link's target); None for content that cannot be shown.
+    def content(self, key: Key, max_size: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
+        """Return a change's content in the base and the agent's (of a link, its target); None for content that cannot be shown.
 
-        The base's content of a renamed file is that of the old path. A file of more than `most` bytes is not read.
+        The base's content of a renamed file is that at the old path. A file of more than `max_size` bytes is not read.
         """
-        return self._contents(self.find_change(key), most)
+        return self._contents(self.find_change(key), max_size)
 
-    def _contents(self, change: Change, most: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
+    def _contents(self, change: Change, max_size: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
         key = change.key
-        return self.base_content(change, most), self._read(self.upper_trees[key.root], change.after, key.path, most)
+        return self.base_content(change, max_size), self._read(self.upper_trees[key.root], change.after, key.path, max_size)
 
-    def base_content(self, change: Change, most: int = MAX_DIFF_SIZE) -> bytes | None:
+    def base_content(self, change: Change, max_size: int = MAX_DIFF_SIZE) -> bytes | None:
         """Return the base's content of a change (a link's target); None if it is unknown."""
         before, key = change.before, change.renamed_from or change.key
         if before is None:
@@ -156,16 +156,16 @@ class Review:
         real = self.real_trees[key.root].entry_at(key.path)
         if real is not None and real.identity == before.identity:
             try:
-                return self._read(self.real_trees[key.root], before, key.path, most)
+                return self._read(self.real_trees[key.root], before, key.path, max_size)
             except PermissionError:
                 return None
-        return self.lower_snapshot.content(key.root, key.path) if before.size <= most else None
+        return self.lower_snapshot.content(key.root, key.path) if before.size <= max_size else None
 
     @staticmethod
-    def _read(tree: dir_tree.Tree, entry: Entry | None, path: bytes, most: int = MAX_DIFF_SIZE) -> bytes | None:
+    def _read(tree: dir_tree.Tree, entry: Entry | None, path: bytes, max_size: int = MAX_DIFF_SIZE) -> bytes | None:
         if entry is None or entry.type not in (FileType.FILE, FileType.SYMLINK):
             return None
-        return entry.target if entry.type is FileType.SYMLINK else tree.read(path, most)
+        return entry.target if entry.type is FileType.SYMLINK else tree.read(path, max_size)
 
 
 def open_review(
@@ -190,11 +190,11 @@ def open_review(
         store.make_uppers_accessible(session, len(roots))
     try:
         uppers = _running_trees(session, len(roots)) if is_running else open_trees(session, len(roots))
-        reals = tuple(dir_tree.Tree(root.path, is_reviewed=True) for root in roots)
+        real_trees = tuple(dir_tree.Tree(root.path, is_reviewed=True) for root in roots)
     except OSError as error:
         raise UnreadableSession(session=store.session_name(session), reason=f"{error.filename}: {error.strerror}") from None
     base = LowerSnapshot(session.lower_snapshot)
-    review = Review(session, record, ChangeSet(()), uppers, reals, base, environ, is_running=is_running)
+    review = Review(session, record, ChangeSet(()), uppers, real_trees, base, environ, is_running=is_running)
     try:
         if seen is not None:
             review.changes, review.reconciliations = seen.changes, dict(seen.reconciliations)
@@ -364,7 +364,7 @@ def _sides(review: Review, change: Change, real: dir_tree.Tree) -> "ThreeVersion
         try:
             return tree.read(change.key.path, MAX_DIFF_SIZE)
         except OSError:
-            return None  # changed in this moment, or not readable
+            return None  # just changed, or not readable
 
     from agent_dev.merge.reconcile import ThreeVersions  # as above
 

@@ -1,6 +1,6 @@
 """The selection and the notes of an unfinished review, saved with its session.
 
-The selection is restored for the changes that are still the same.
+The selection is restored for changes that are still the same.
 """
 
 import os
@@ -82,7 +82,7 @@ def load_notes(folder: str) -> tuple[ReviewNote, ...]:
 
 
 def remove_notes(folder: str) -> None:
-    """Remove the saved notes of a session once they were sent, and the selection with them: it was applied, or is outdated."""
+    """Remove the saved notes of a session once they are sent, and the selection, which was applied or is outdated."""
     try:
         os.unlink(f"{folder}/{_NAME}")
     except OSError:

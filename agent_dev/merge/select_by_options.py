@@ -1,4 +1,4 @@
-"""Select changes by options: every clean change, paths, hunks of a file or of a patch; and resolve conflicts."""
+"""Select changes by options: all clean changes, paths, hunks of a file or of a patch; and resolve conflicts."""
 
 import os
 from dataclasses import dataclass, replace

@@ -34,14 +34,14 @@ def lock_ended(one: ListedSession) -> ListedSession:
 
 
 def _patience(state: str) -> float:
-    """Return how many seconds to wait for a lock: longest for a killed launcher, whose lower snapshot may be in progress."""
+    """Return how many seconds to wait for a lock: longest after a killed launcher, whose lower snapshot may be in progress."""
     if state == store.RUNNING:
         return 0
     return (_PATIENCE if state == store.KILLED else _READ_PATIENCE) / 1000
 
 
 def has_interrupted_work(session: store.Session) -> bool:
-    """Return whether a rollback or a packing was killed, or a transaction of the agent was not ended."""
+    """Return whether a rollback or packing was killed, or a transaction of the agent was left open."""
     return any(os.path.lexists(f"{session.folder}/{name}") for name in _UNFINISHED)
 
 

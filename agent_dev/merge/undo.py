@@ -1,4 +1,4 @@
-"""Undo and redo of merges: previous contents are restored, the user's later changes stay."""
+"""Undo and redo merges: previous contents are restored, and the user's later changes stay."""
 
 import os
 from collections.abc import Mapping
@@ -63,10 +63,10 @@ class _Runnable:
 
     numbers: tuple[int, ...]
     left: tuple[SkippedChange, ...]
-    apart: dict[int, SeparatedEdit]
+    separated: dict[int, SeparatedEdit]
 
     def keys(self, merging: merge_execution.Merge) -> frozenset[Key]:
-        return frozenset(merging.journal.ops[number].key for number in self.apart)
+        return frozenset(merging.journal.ops[number].key for number in self.separated)
 
 
 def undo(where: CommandContext, merge_id: str, notice: Notify, *, is_three_way: bool = False) -> UndoResult:
@@ -82,11 +82,11 @@ def redo(where: CommandContext, merge_id: str, notice: Notify) -> UndoResult:
     return _run(where, merge_id, notice, _Direction(is_forward=True))
 
 
-def _run(where: CommandContext, merge_id: str, notice: Notify, way: _Direction) -> UndoResult:
+def _run(where: CommandContext, merge_id: str, notice: Notify, direction: _Direction) -> UndoResult:
     with journal_file.merge_lock(where.store, notice) as lock:
         _recover(where, merge_id, notice)
-        done = _named(where, merge_id or history.find_newest(where, is_forward=way.is_forward).id, lock, way)
-        if merge_id or way.is_forward or done.paths or done.refs:
+        done = _named(where, merge_id or history.find_newest(where, is_forward=direction.is_forward).id, lock, direction)
+        if merge_id or direction.is_forward or done.paths or done.refs:
             return done
         return replace(done, earlier=_earlier_merge(where, done.merge))
 
@@ -94,18 +94,18 @@ def _run(where: CommandContext, merge_id: str, notice: Notify, way: _Direction) 
 def _earlier_merge(where: CommandContext, merge_id: str) -> str:
     """Return the newest applied merge but one, "" if there is none: undoing it is the user's decision."""
     try:
-        return history.find_newest(where, is_forward=False, but=merge_id).id
+        return history.find_newest(where, is_forward=False, excluded=merge_id).id
     except CannotUndo:
         return ""
 
 
-def _named(where: CommandContext, merge_id: str, lock: int, way: _Direction) -> UndoResult:
+def _named(where: CommandContext, merge_id: str, lock: int, direction: _Direction) -> UndoResult:
     if "/" in merge_id or not os.path.isdir(f"{where.store.merges}/{merge_id}"):
         raise CannotUndo(message=f"no merge {merge_id} here", hint="agent-dev merges lists the merges")
     merging = _opened(where, merge_id)
     merging.lock_fd = lock
     try:
-        return _run_merge(where, merging, way)
+        return _run_merge(where, merging, direction)
     except OSError as error:
         raise UnknownOutcome(merge=merge_id, reason=error.strerror, hint="the next agent-dev command here continues") from error
     finally:
@@ -127,18 +127,18 @@ def _recover(where: CommandContext, merge_id: str, notice: Notify) -> None:
         journal = merge_execution.read_journal(f"{where.store.merges}/{merge_id}", merge_id)
         if journal.next_action is NextAction.ROLL_BACK:
             merging = merge_execution.open_merge(where.store, merge_id)
-            merge_execution.roll_back(merging, past_strangers=True)
+            merge_execution.roll_back(merging, is_partial=True)
             merging.close()
     recover.recover_roots(where.store, (where.root,), where.environ, notice)
 
 
-def _run_merge(where: CommandContext, merging: merge_execution.Merge, way: _Direction) -> UndoResult:
+def _run_merge(where: CommandContext, merging: merge_execution.Merge, direction: _Direction) -> UndoResult:
     session = conclude.lock_session(merging, where.store)  # raises SessionBusy if an agent uses it
     review = None
     try:
         review = open_review(session, where.environ, with_risks=False) if session is not None else None
-        with undo_refs.git_locked(merging, is_forward=way.is_forward):
-            return _run_in_session(where, merging, review, way)
+        with undo_refs.git_locked(merging, is_forward=direction.is_forward):
+            return _run_in_session(where, merging, review, direction)
     finally:
         if review is not None:
             review.close()
@@ -146,77 +146,79 @@ def _run_merge(where: CommandContext, merging: merge_execution.Merge, way: _Dire
             store.unlock_session(session)
 
 
-def _run_in_session(where: CommandContext, merging: merge_execution.Merge, review: Review | None, way: _Direction) -> UndoResult:
+def _run_in_session(
+    where: CommandContext, merging: merge_execution.Merge, review: Review | None, direction: _Direction
+) -> UndoResult:
     if merging.journal.header is None:
         raise CannotUndo(message=f"merge {merging.id} was never started")
-    runnable = _runnable(merging, way)
-    numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=way.is_forward)
+    runnable = _runnable(merging, direction)
+    numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=direction.is_forward)
     ops = merging.journal.ops
     pending_marks.mark_pending(where.store, merging.id, merging.journal.phases_begun)
-    if way.is_forward:
+    if direction.is_forward:
         missing = _refill_slots(merging, review, numbers)
         numbers = tuple(number for number in numbers if number not in missing)
         skipped += tuple(SkippedChange(ops[number].key, why) for number, why in missing.items())
-    if not _is_session_only(merging, way) and not any(not ops[number].is_auxiliary for number in numbers):
+    if not _is_session_only(merging, direction) and not any(not ops[number].is_auxiliary for number in numbers):
         _restore_state(merging, review)
         if not skipped:
-            raise CannotUndo(message=f"merge {merging.id} is {'not undone' if way.is_forward else 'already undone'}")
-        return _unchanged_result(merging, runnable, skipped, way)
-    moves = _ref_moves(merging, way)
+            raise CannotUndo(message=f"merge {merging.id} is {'not undone' if direction.is_forward else 'already undone'}")
+        return _unchanged_result(merging, runnable, skipped, direction)
+    moves = _ref_moves(merging, direction)
     try:
-        reached = _attempt(merging, runnable, numbers, way)
+        result = _attempt(merging, runnable, numbers, direction)
     except CannotMerge:
         _try_restore_state(merging, review)
         raise
     undo_refs.release_index(merging)
     skipped += tuple(
-        SkippedChange(ops[number].key, why) for number, why in reached.stopped.items() if why and not ops[number].is_auxiliary
+        SkippedChange(ops[number].key, why) for number, why in result.stopped.items() if why and not ops[number].is_auxiliary
     )
     if merging.journal.next_action is not NextAction.FINISH:
         _restore_state(merging, review)
-        return _unchanged_result(merging, runnable, skipped, way)
-    driven = conclude.applied_changes(merging, tuple(set(numbers) - reached.stopped.keys()))
+        return _unchanged_result(merging, runnable, skipped, direction)
+    driven = conclude.applied_changes(merging, tuple(set(numbers) - result.stopped.keys()))
     conclude.conclude(merging, where.store, where.environ, review)
     paths = tuple(change.key for change in sorted_changes(driven))
     return replace(
-        _unchanged_result(merging, runnable, skipped, way),
+        _unchanged_result(merging, runnable, skipped, direction),
         paths=paths,
         refs=moves,
         merged_with_yours=runnable.keys(merging) & frozenset(paths),
     )
 
 
-def _ref_moves(merging: merge_execution.Merge, way: _Direction) -> tuple[RefUpdate, ...]:
-    if not merging.journal.moves_refs(is_forward=way.is_forward):
+def _ref_moves(merging: merge_execution.Merge, direction: _Direction) -> tuple[RefUpdate, ...]:
+    if not merging.journal.moves_refs(is_forward=direction.is_forward):
         return ()
     refs = (one for git in merging.journal.git_updates for one in git.refs)
-    return tuple(one if way.is_forward else one.reversed() for one in refs)
+    return tuple(one if direction.is_forward else one.reversed() for one in refs)
 
 
-def _attempt(merging: merge_execution.Merge, able: _Runnable, numbers: tuple[int, ...], way: _Direction) -> PhaseResult:
+def _attempt(merging: merge_execution.Merge, runnable: _Runnable, numbers: tuple[int, ...], direction: _Direction) -> PhaseResult:
     """Stage contents and run the operations. Raises CannotMerge if nothing was changed, else UnknownOutcome."""
     try:
         replaced_files.move_to_stages(merging, _first_stages(merging))
-        instead = undo_three_way.stage_substitutes(merging, able.apart) if way.is_three_way else ()
+        instead = undo_three_way.stage_substitutes(merging, runnable.separated) if direction.is_three_way else ()
     except OSError as error:
         where = disk_space.failed_path(error, merging.real_trees[0].path, merging.folder)
         raise CannotMerge(path=where, reason=f"{error.strerror}; nothing was changed") from error
-    why = "redo" if way.is_forward else "undo"
-    return merge_execution.run_again(merging, why, numbers, is_forward=way.is_forward, instead=instead)
+    why = "redo" if direction.is_forward else "undo"
+    return merge_execution.run_again(merging, why, numbers, is_forward=direction.is_forward, instead=instead)
 
 
-def _is_session_only(merging: merge_execution.Merge, way: _Direction) -> bool:
+def _is_session_only(merging: merge_execution.Merge, direction: _Direction) -> bool:
     """Return whether a merge only removed changes from the session, so that no operation has to run."""
-    stands = bool(conclude.applied_changes(merging)) if not merging.journal.git_updates else merging.journal.is_applied
-    return not merging.journal.ops and stands != way.is_forward
+    is_applied = bool(conclude.applied_changes(merging)) if not merging.journal.git_updates else merging.journal.is_applied
+    return not merging.journal.ops and is_applied != direction.is_forward
 
 
 def _unchanged_result(
-    merging: merge_execution.Merge, able: _Runnable, left: tuple[SkippedChange, ...], way: _Direction
+    merging: merge_execution.Merge, runnable: _Runnable, left: tuple[SkippedChange, ...], direction: _Direction
 ) -> UndoResult:
     """Return a result without changed paths."""
     begin = merging.journal.header
-    offered = frozenset() if way.is_three_way else able.keys(merging) & {one.key for one in left}
+    offered = frozenset() if direction.is_three_way else runnable.keys(merging) & {one.key for one in left}
     roots = tuple(path for path, _, _ in begin.roots) if begin is not None else ()
     skipped = tuple(sorted(left, key=lambda one: (one.key.root, one.key.path)))
     renames = {one.key: one.renamed_from for one in merging.changes() if one.renamed_from}
@@ -258,9 +260,9 @@ def _first_stages(merging: merge_execution.Merge) -> tuple[str, ...]:
     return first.stages if first is not None else ()
 
 
-def _runnable(merging: merge_execution.Merge, way: _Direction) -> _Runnable:
+def _runnable(merging: merge_execution.Merge, direction: _Direction) -> _Runnable:
     """Separate the operations that can run from those with a path that the user changed since."""
-    is_forward = way.is_forward
+    is_forward = direction.is_forward
     if not is_forward:
         merge_execution.split_changed_directories(merging, merging.journal.applied_ops())
     done, found, ops = merging.journal.applied_ops(), merging.journal.known_marks(), merging.journal.ops
@@ -298,8 +300,8 @@ def _runnable(merging: merge_execution.Merge, way: _Direction) -> _Runnable:
     if moved_marks:
         stages = merging.journal.header.stages if merging.journal.header else ()
         merging.append_records(journal_codec.moved_record(stages, moved_marks))
-    able = _with_changed_files(merging, numbers, changed, others, way)
-    return replace(able, left=(*able.left, *metadata_changes))
+    runnable = _with_changed_files(merging, numbers, changed, others, direction)
+    return replace(runnable, left=(*runnable.left, *metadata_changes))
 
 
 class _OtherMerges:
@@ -322,7 +324,7 @@ class _OtherMerges:
 def _moved_by_others(
     merging: merge_execution.Merge, changed: dict[int, Entry | None], others: _OtherMerges
 ) -> dict[int, tuple[EntryMark | None, EntryMark | None]]:
-    """Remove from `changed` the files that an undo and a redo of another merge only moved away and back; return their marks.
+    """Remove from `changed` the files that an undo and redo of another merge only moved away and back; return their marks.
 
     A move changes a file's ctime, as an edit does. The other merge's journal distinguishes the two.
     """
@@ -338,9 +340,13 @@ def _moved_by_others(
 
 
 def _with_changed_files(
-    merging: merge_execution.Merge, numbers: list[int], changed: dict[int, Entry | None], others: _OtherMerges, way: _Direction
+    merging: merge_execution.Merge,
+    numbers: list[int],
+    changed: dict[int, Entry | None],
+    others: _OtherMerges,
+    direction: _Direction,
 ) -> _Runnable:
-    """Return the operations that can run, including files that the user changed since if that was requested."""
+    """Return the operations that can run, including files that the user has changed since, if requested."""
     found, ops = merging.journal.known_marks(), merging.journal.ops
     skipped: list[SkippedChange] = []
     separated_edits: dict[int, SeparatedEdit] = {}
@@ -348,24 +354,24 @@ def _with_changed_files(
     for number, now in changed.items():
         was = found.get(number)
         why, detail = _change_reason(was, now), ""
-        if why == CHANGED and not way.is_forward:
+        if why == CHANGED and not direction.is_forward:
             separated = separate_edits(merging, kept, number, was, now)
             if isinstance(separated, SeparatedEdit):
                 separated_edits[number] = separated
             else:
                 detail = separated
-        if number not in separated_edits or not way.is_three_way:
+        if number not in separated_edits or not direction.is_three_way:
             if others.have_left(number, now):
                 why = DELETED_BY_OTHER if now is None else CHANGED_BY_OTHER
             skipped.append(SkippedChange(ops[number].key, why + detail))
-    every = sorted((*numbers, *separated_edits)) if way.is_three_way else numbers
+    every = sorted((*numbers, *separated_edits)) if direction.is_three_way else numbers
     return _Runnable(tuple(every), tuple(skipped), separated_edits)
 
 
 def _metadata_change(
     merging: merge_execution.Merge, op: Operation, mark: EntryMark | None, now: Entry | None, *, is_forward: bool
 ) -> str:
-    """Return why an entry must stay that is to leave its path and differs only in metadata; "" if nothing differs.
+    """Return why an entry that would leave its path must stay because its metadata differ; "" if nothing differs.
 
     `mark`: its mark when the operation was last run. Operations on modes leave directories at their paths.
     """
@@ -390,7 +396,7 @@ def _change_reason(was: EntryMark | None, now: Entry | None) -> str:
 
 
 def _has_same_bytes(merging: merge_execution.Merge, number: int, was: EntryMark) -> bool:
-    """Return whether a moved or touched file is otherwise still the merged one, for example after a checkout and back."""
+    """Return whether a moved or touched file still has the merged content, for example after `git checkout` and back."""
     op = merging.journal.ops[number]
     now = merging.real_trees[op.key.root].entry_at(op.key.path)
     if (

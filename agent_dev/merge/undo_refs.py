@@ -1,4 +1,4 @@
-"""Undo or redo the git part of a merge: refs that nobody moved since, and the index entry by entry."""
+"""Undo or redo the git part of a merge: refs that have not been moved since, and the index, entry by entry."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

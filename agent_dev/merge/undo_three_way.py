@@ -45,7 +45,7 @@ def separate_edits(
 ) -> SeparatedEdit | str:
     """Separate the merge's edit from the user's later one at an operation's path.
 
-    Return a string if that is impossible: why, to be added to the statement that the file was changed, or "".
+    Return a string if that is impossible: the reason, to be added to the message that the file was changed, or "".
     """
     op = merging.journal.ops[number]
     op_stage = merging.stages[op.key.root]
@@ -100,7 +100,7 @@ def _separate(was: _ReplacedFile, now: Entry, sides: ThreeVersions) -> Separated
             return ", in the same lines" + (f" in {count} places" if count > 1 else "")
 
 
-def stage_substitutes(merging: merge_execution.Merge, apart: Mapping[int, SeparatedEdit]) -> tuple[Substitute, ...]:
+def stage_substitutes(merging: merge_execution.Merge, separated: Mapping[int, SeparatedEdit]) -> tuple[Substitute, ...]:
     """Write the resulting files into slots, and the merged files aside for the session, durable on return.
 
     Raises OSError.
@@ -108,9 +108,9 @@ def stage_substitutes(merging: merge_execution.Merge, apart: Mapping[int, Separa
     asides: dict[int, Stage] = {}
     elsewhere = conclude.keys_stored_elsewhere(merging)
     try:
-        instead = tuple(_stage(merging, number, one, asides, elsewhere) for number, one in apart.items())
+        instead = tuple(_stage(merging, number, one, asides, elsewhere) for number, one in separated.items())
         for op_stage in (*merging.stages, *asides.values()):
-            if op_stage is not None and apart:
+            if op_stage is not None and separated:
                 op_stage.sync()
     finally:
         for op_stage in asides.values():

@@ -1,9 +1,9 @@
 """Run the operations of a merge forward or backward (decision 0010).
 
-A replacement is RENAME_EXCHANGE followed by a check of the old entry, and exchanged back if that is unexpected; additions and
-removals use RENAME_NOREPLACE. So no path is missing at any time that existed before and after, and an edit of the user in the
-last instant is never overwritten. Directories are synced in waves: before an operation inside a new directory, and before an
-emptied directory is removed.
+A replacement is a RENAME_EXCHANGE followed by a check of the old entry, which is exchanged back if it is unexpected; additions
+and removals use RENAME_NOREPLACE. So a path that exists before and after is never missing in between, and an edit of the user
+in the last instant is never overwritten. Directories are synced in waves: before an operation inside a new directory, and
+before an emptied directory is removed.
 """
 
 import errno
@@ -22,7 +22,7 @@ from agent_dev.merge_engine.slots import Stage
 Attributes = tuple[tuple[str, bytes], ...]
 
 _MAX_FSYNCS = 64  # directories; above that one syncfs is cheaper than many fsyncs
-# Errors of the disk or the process, not of one path: stop at once.
+# Errors of the disk or the process rather than of one path: stop at once.
 FATAL_ERRORS = frozenset(
     (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ENOSYS)
 )
@@ -39,12 +39,12 @@ class Driver:
     """Runs operations between real trees and their stages, only through descriptors."""
 
     def __init__(
-        self, reals: tuple[dir_tree.Tree, ...], stages: tuple[Stage | None, ...], twofold: frozenset[Key] = frozenset()
+        self, real_trees: tuple[dir_tree.Tree, ...], stages: tuple[Stage | None, ...], two_part_keys: frozenset[Key] = frozenset()
     ) -> None:
-        """Create a driver. `twofold`: entries with two operations, content and mode; if one fails, the run must stop."""
-        self._reals = reals
+        """Create a driver. `two_part_keys`: entries with two operations, content and mode; if one fails, the run must stop."""
+        self._real_trees = real_trees
         self._stages = stages
-        self._two_part_keys = twofold
+        self._two_part_keys = two_part_keys
         self._unsynced: dict[tuple[int, bytes], None] = {}
         self._new_directories: set[tuple[int, bytes]] = set()  # new directories whose entry is not durable yet
         self._hard_linked_ctimes: dict[
@@ -55,7 +55,7 @@ class Driver:
     def entries_of(self, op: Operation) -> tuple[Entry | None, Entry | None]:
         """Return the entries at an operation's path and in its slot."""
         stage = self._stages[op.key.root]
-        return self._reals[op.key.root].entry_at(op.key.path), stage.entry_in(op.slot) if stage and op.slot else None
+        return self._real_trees[op.key.root].entry_at(op.key.path), stage.entry_in(op.slot) if stage and op.slot else None
 
     def progress_of(self, op: Operation, *, is_forward: bool) -> OpProgress:
         """Return the progress of an operation."""
@@ -75,7 +75,7 @@ class Driver:
 
     def _run(self, ops: Iterable[tuple[int, Operation]], *, is_forward: bool, is_strict: bool) -> dict[int, str]:
         stopped: dict[int, str] = {}
-        for real in self._reals:
+        for real in self._real_trees:
             real.close_directories()  # the user may have renamed one since it was opened
         for number, op in ops:
             try:
@@ -108,7 +108,7 @@ class Driver:
     def _parent_and_name(self, op: Operation) -> tuple[int, bytes]:
         """Return the directory of the operation's path, and the name in it."""
         folder, _, name = op.key.path.rpartition(b"/")
-        tree = self._reals[op.key.root]
+        tree = self._real_trees[op.key.root]
         place = tree.directory(folder)
         if os.fstat(place).st_mode & WRITE != WRITE:
             tree.unlock(folder)
@@ -129,7 +129,7 @@ class Driver:
         if leaving is not None:
             if leaving.type is FileType.DIRECTORY:
                 self._expect_own_metadata(op, is_strict=is_strict)
-                self._reals[op.key.root].unlock(op.key.path)  # the kernel moves no directory that its owner may not write to
+                self._real_trees[op.key.root].unlock(op.key.path)  # the kernel moves no directory that its owner may not write to
             found = walk.read_entry(folder, name)
             _expect(self._expected_mark(op, leaving), found, is_strict=is_strict)
         if leaving is None:
@@ -166,7 +166,7 @@ class Driver:
     def _update_after_move(self, op: Operation, arriving: EntryMark | None, leaving: EntryMark | None) -> None:
         """Forget open directories that moved, and record a new one: its entry must be durable before it is filled."""
         if any(moved is not None and moved.type is FileType.DIRECTORY for moved in (arriving, leaving)):
-            self._reals[op.key.root].close_directories()
+            self._real_trees[op.key.root].close_directories()
         if arriving is not None and arriving.type is FileType.DIRECTORY:
             self._new_directories.add((op.key.root, op.key.path))
 
@@ -206,7 +206,7 @@ class Driver:
     def _exchange_back(self, op: Operation, folder: int, name: bytes, ours: EntryMark) -> None:
         """Exchange an unexpected old entry back, if our entry is still at the path.
 
-        If a later save has replaced ours, both versions are the user's: the older one stays in the slot and is reported.
+        If the user has saved another entry there, both versions are the user's: the older one stays in the slot and is reported.
         """
         stage, slot = self._stage(op), op.slot.encode()
         durable.exchange(stage.fd, slot, folder, name)
@@ -239,7 +239,7 @@ class Driver:
             if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
                 raise UnexpectedEntryError("files were created in it concurrently") from None
             raise
-        self._reals[op.key.root].close_directories()
+        self._real_trees[op.key.root].close_directories()
         return changed is None or self._bring_back(op, *changed)
 
     def _bring_back(self, op: Operation, mode: int, attributes: Attributes) -> bool:
@@ -257,7 +257,7 @@ class Driver:
 
     def _is_changed(self, op: Operation) -> bool:
         """Return whether a directory's mode, attributes or ACL changed since its operation was recorded."""
-        real = self._reals[op.key.root]
+        real = self._real_trees[op.key.root]
         found = real.entry_at(op.key.path)
         if op.old is None or found is None or found.type is not FileType.DIRECTORY:
             return False  # rmdir will report the cause
@@ -295,7 +295,7 @@ class Driver:
             raise UnexpectedEntryError("its previous state is unknown")
         self._parent_and_name(op)
         self.mark_for_sync(op)
-        found = self._reals[op.key.root].entry_at(op.key.path)
+        found = self._real_trees[op.key.root].entry_at(op.key.path)
         if found is None:
             return False
         if found.type is not FileType.DIRECTORY or (found.inode != was.inode and was.inode):
@@ -308,7 +308,7 @@ class Driver:
         return True
 
     def _set_attributes(self, op: Operation, was: EntryMark, wanted: EntryMark) -> None:
-        tree = self._reals[op.key.root]
+        tree = self._real_trees[op.key.root]
         fd = tree.open(op.key.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for attribute, _ in set(was.attributes) - set(wanted.attributes):
@@ -334,7 +334,7 @@ class Driver:
             return
         if len(self._unsynced) > _MAX_FSYNCS:
             for root in {root for root, _ in self._unsynced}:
-                durable.syncfs(self._reals[root].fd)
+                durable.syncfs(self._real_trees[root].fd)
         else:
             for root, folder in self._unsynced:
                 self._sync_folder(root, folder)
@@ -343,9 +343,9 @@ class Driver:
 
     def _sync_folder(self, root: int, folder: bytes) -> None:
         try:
-            durable.sync_directory(self._reals[root].directory(folder))
+            durable.sync_directory(self._real_trees[root].directory(folder))
         except PermissionError:
-            durable.syncfs(self._reals[root].fd)  # an unreadable directory
+            durable.syncfs(self._real_trees[root].fd)  # an unreadable directory
         except OSError as error:
             if error.errno not in _MISSING_PATH_ERRORS:
                 raise
@@ -353,11 +353,11 @@ class Driver:
     def current_marks(self, ops: Iterable[tuple[int, Operation]], *, is_forward: bool) -> dict[int, EntryMark | None]:
         """Return the current marks at the operations' paths; a new entry whose mode the user changed since has its merged mode.
 
-        Only the mode distinguishes the user's change from the merged entry: with the current mode, an undo would discard it.
+        The mode alone shows that the user changed it: if the current mode were recorded, an undo would discard that change.
         """
         seen: dict[int, EntryMark | None] = {}
         for number, op in ops:
-            entry = self._reals[op.key.root].entry_at(op.key.path, attributes=False)
+            entry = self._real_trees[op.key.root].entry_at(op.key.path, attributes=False)
             now = entry_mark(entry) if entry is not None else None
             came = op.new if is_forward and op.kind in (OpKind.ATTACH, OpKind.EXCHANGE) else None
             is_final = came is not None and came.type is not FileType.SYMLINK and op.key not in self._two_part_keys
@@ -387,7 +387,7 @@ def _expect(wanted: EntryMark, found: Entry | None, *, is_strict: bool) -> None:
 
 
 def _remove_empty(folder: int, name: bytes, unreadable: Attributes) -> tuple[int, Attributes] | None:
-    """Remove an empty directory; return its metadata if they were changed in the last instant. Raises OSError."""
+    """Remove an empty directory; return its metadata if it was changed in the last instant. Raises OSError."""
     fd = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=folder)
     try:
         was = _metadata(fd, unreadable)

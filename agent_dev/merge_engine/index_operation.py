@@ -1,4 +1,4 @@
-"""Replace git's index as one more operation of a merge, under git's own lock."""
+"""Replace git's index as an operation of a merge, under git's own lock."""
 
 import os
 import time

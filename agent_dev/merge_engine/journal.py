@@ -1,4 +1,4 @@
-"""A merge's journal: its operations, their progress, and the required next action (decision 0010).
+"""A merge's journal: its operations, their progress, and the next action that it requires (decision 0010).
 
 Every operation moves whole entries between a path of a real tree and a numbered slot of a staging directory, or changes a
 directory's mode. So it is either *before* or *after*, which the inodes tell, and it can run in both directions: a merge runs
@@ -41,7 +41,7 @@ class EntryMark:
     attributes: tuple[tuple[str, bytes], ...] = ()
 
     def matches(self, found: Entry | None) -> bool:
-        """Return whether this is the found entry, even if it has been renamed."""
+        """Return whether this is the found entry, even if that was renamed."""
         if found is None or (found.type, found.inode) != (self.type, self.inode):
             return False
         return self.type is not FileType.FILE or (found.size, found.mtime) == (self.size, self.mtime)
@@ -117,7 +117,7 @@ class Operation:
 class OpProgress(StrEnum):
     """The progress of one operation in a phase, as found on disk."""
 
-    NOT_RUN = "still"  # it did not run, or the user removed its result: nothing to roll back
+    NOT_RUN = "still"  # the operation did not run, or the user removed its result: nothing to roll back
     DONE = "driven"
     UNEXPECTED = "strange"  # the user has created another entry there
 
@@ -164,7 +164,7 @@ def _in_mode(at: Entry | None, arriving: EntryMark | None, leaving: EntryMark | 
 
 @dataclass(frozen=True, slots=True)
 class Substitute:
-    """A substitute that an undo runs instead of an operation because the user has changed the merged file.
+    """An operation that an undo runs in place of one whose merged file the user has changed.
 
     `op`: its `new` is the user's file, its `old` the same file without the merge's edit. `agent_slot`: the slot with the merged
     file for the session, "" if the session has it elsewhere.
@@ -208,13 +208,13 @@ class Phase:
         """Return the phase with the operations that one of its own was split into; `marks` by number."""
         if number not in self.numbers:
             return self
-        reached = self.result
-        if reached is not None and number in reached.stopped:
-            reached = replace(reached, stopped=reached.stopped | dict.fromkeys(marks, reached.stopped[number]))
-        elif reached is not None:
-            found = marks if reached.marks.get(number) is not None else dict.fromkeys(marks)
-            reached = replace(reached, marks=reached.marks | dict(found))
-        return replace(self, numbers=(*self.numbers, *marks), result=reached)
+        result = self.result
+        if result is not None and number in result.stopped:
+            result = replace(result, stopped=result.stopped | dict.fromkeys(marks, result.stopped[number]))
+        elif result is not None:
+            found = marks if result.marks.get(number) is not None else dict.fromkeys(marks)
+            result = replace(result, marks=result.marks | dict(found))
+        return replace(self, numbers=(*self.numbers, *marks), result=result)
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +250,7 @@ class NextAction(StrEnum):
     NONE = "clean"
     DISCARD = "forget"  # nothing was changed: remove the staged content
     ROLL_BACK = "roll back"  # the last phase did not reach its end
-    FINISH = "finish"  # it did; only the session and the saved files are outdated
+    FINISH = "finish"  # it reached its end; only the session and the saved files are outdated
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,14 +291,14 @@ class Journal:
             ops, replaced = tuple(others.get(number, op) for number, op in enumerate(ops)), {**replaced, **own}
         return replace(self, ops=ops, replaced=replaced, phases=(*self.phases, phase), phases_begun=self.phases_begun + 1)
 
-    def with_result(self, reached: PhaseResult) -> "Journal":
+    def with_result(self, result: PhaseResult) -> "Journal":
         """Return the journal with its last phase ended. A redo ends the substitution of operations."""
         *before, last = self.phases
         driven = last.numbers if last.is_forward else (one.number for one in last.substitutes)
-        restored = [number for number in driven if number in self.replaced and (number in reached.stopped) != last.is_forward]
+        restored = [number for number in driven if number in self.replaced and (number in result.stopped) != last.is_forward]
         if restored:
-            reached = replace(reached, marks=reached.marks | {number: self.replaced[number].mark for number in restored})
-        return replace(self._with_own(restored), phases=(*before, replace(last, result=reached)))
+            result = replace(result, marks=result.marks | {number: self.replaced[number].mark for number in restored})
+        return replace(self._with_own(restored), phases=(*before, replace(last, result=result)))
 
     def without_last_phase(self) -> "Journal":
         """Return the journal as if its last phase had never begun."""

@@ -35,7 +35,7 @@ def line_checksum(line: bytes) -> int:
 
 
 def begin_record(begin: MergeHeader) -> dict[str, Any]:
-    """Return the first record: written before anything is staged, so that staged content is always found again."""
+    """Return the first record, which is written before anything is staged, so that staged content is always found again."""
     return {
         "record": "begin",
         "version": VERSION,
@@ -50,14 +50,14 @@ def begin_record(begin: MergeHeader) -> dict[str, Any]:
 
 
 def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
-    """Return the record of the entries to move from the session into slots: written before the first move."""
+    """Return the record of the entries to move from the session into slots, which is written before the first move."""
     return {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in adopted]}
 
 
 def intent_record(
     ops: tuple[Operation, ...], rows: tuple[Mapping[str, Any], ...], git: tuple[GitUpdate, ...] = ()
 ) -> dict[str, Any]:
-    """Return the record of all operations: once it is written, any of them may have run."""
+    """Return the record of all operations; once it is written, any of them may have run."""
     implied = {(op.key.root, _text(key.path)): new.type for op in ops if op.members for key, new in op.member_marks()}
     own = [row for row in rows if not _is_implied(row, implied)] if implied else list(rows)
     record: dict[str, Any] = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": own}
@@ -125,10 +125,10 @@ def phase_record(phase: Phase) -> dict[str, Any]:
     return record | {"record": "instead", "instead": others} if others else record
 
 
-def reached_record(reached: PhaseResult) -> dict[str, Any]:
+def reached_record(result: PhaseResult) -> dict[str, Any]:
     """Return the commit record of a phase."""
-    found = [[number, _mark_row(mark)] for number, mark in reached.marks.items()]
-    return {"record": "reached", "stopped": list(reached.stopped.items()), "found": found}
+    found = [[number, _mark_row(mark)] for number, mark in result.marks.items()]
+    return {"record": "reached", "stopped": list(result.stopped.items()), "found": found}
 
 
 FINISHED = {"record": "finished"}
@@ -155,7 +155,7 @@ LOCKED: dict[str, Any] = {"record": "locked"}  # the modes of all opened directo
 
 
 def parted_record(number: int, digests: tuple[str, ...]) -> dict[str, Any]:
-    """Return the record that splits a whole directory into many operations, because the user has changed something in it.
+    """Return the record that splits a whole directory into many operations, because the user has changed its content.
 
     `digests`: of its files, "" for other types and changed files.
     """
@@ -207,7 +207,7 @@ def _mark_row(mark: EntryMark | None) -> list[Any] | None:
     return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
 
 
-@lru_cache(maxsize=1)  # an undo reads the same journal five times: to find it, to open it, to repair it
+@lru_cache(maxsize=1)  # an undo reads a journal five times: to find, open and repair it
 def decode(data: bytes) -> Journal:
     """Decode a journal. Raises CorruptJournalError for damage that no crash causes.
 
@@ -352,9 +352,9 @@ def _with_restored_marks(journal: Journal, record: dict[str, Any]) -> Journal:
     found = {int(number): _mark(row) for number, row in record.get("found", ())}
     if not found:
         return journal
-    if not journal.phases or (reached := journal.phases[-1].result) is None:
+    if not journal.phases or (result := journal.phases[-1].result) is None:
         raise CorruptJournalError("a phase was rolled back without a completed one before it")
-    return journal.with_result(replace(reached, marks=reached.marks | found))
+    return journal.with_result(replace(result, marks=result.marks | found))
 
 
 def _with_moved(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -381,7 +381,7 @@ def _with_locked(journal: Journal, _record: dict[str, Any]) -> Journal:
 def _op(row: list[Any]) -> Operation:
     act, root, path, slot, new, old, digest, is_loose, *rest = row
     whole = tuple((_bytes(below), _required_mark(_mark(one))) for below, one in rest[0]) if rest else ()
-    dress = str(rest[1]) if len(rest) > 1 else ""
+    attributes_digest = str(rest[1]) if len(rest) > 1 else ""
     return Operation(
         OpKind(act),
         Key(int(root), _bytes(path)),
@@ -391,7 +391,7 @@ def _op(row: list[Any]) -> Operation:
         str(digest),
         bool(is_loose),
         whole,
-        dress,
+        attributes_digest,
     )
 
 

@@ -1,4 +1,4 @@
-"""A monotonic clock for merges: the newer of two merges is known even if the system clock is set back."""
+"""A monotonic clock for merges, so that their order is known even if the system clock is set back."""
 
 import os
 import time
@@ -12,7 +12,7 @@ _FUTURE = 10 * 365 * 86_400 * 10**9  # ignore a damaged file
 def next_time(store: Store) -> int:
     """Return a time in ns since 1970 that is later than all earlier ones; called under the lock of all merges.
 
-    On a full disk it is the system time, and not stored: the merge will fail with that error itself.
+    On a full disk the system time is returned and not stored: the merge itself will fail with that error.
     """
     found = time.time_ns()
     try:

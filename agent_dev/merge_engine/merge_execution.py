@@ -105,7 +105,7 @@ class Merge:
         if notes := unlocked_modes.read(self.folder):
             unlocked_modes.restore(
                 self.folder, notes if len(notes) > len(self.journal.opened_directories) else ()
-            )  # if it lost some
+            )  # if the journal lost some
         if self.journal.opened_directories:
             self.append_records(journal_codec.LOCKED)
 
@@ -124,10 +124,10 @@ class Merge:
             self.real_trees, self.stages, frozenset(op.key for op in self.journal.ops if op.kind is not OpKind.MODE) & modes
         )
 
-    def append_records(self, *rows: Record, says: Journal | None = None) -> None:
+    def append_records(self, *rows: Record, journal: Journal | None = None) -> None:
         """Append records to the journal and update the state. Raises OSError or UnknownOutcome.
 
-        `says`: the resulting journal, if the caller has it: decoding thousands of operations again is slow.
+        `journal`: the resulting journal, if the caller has it: decoding thousands of operations again is slow.
         """
         if not self.is_marked_pending:
             pending_marks.mark_pending(self.store, self.id, self.journal.phases_begun)
@@ -136,8 +136,8 @@ class Merge:
             lines = self.journal_file.append(*rows)
         except journal_file.UnknownOutcomeError as error:
             raise UnknownOutcome(merge=self.id, reason=str(error)) from error
-        if says is not None:
-            self.journal = replace(says, checksum=journal_codec.line_checksum(lines[-1]))
+        if journal is not None:
+            self.journal = replace(journal, checksum=journal_codec.line_checksum(lines[-1]))
             return
         for line in lines:
             self.journal = journal_codec.with_line(self.journal, line)
@@ -245,8 +245,8 @@ def run_merge(
     """
     phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=merge_clock.next_time(merge.store))
     try:
-        says = replace(merge.journal, ops=ops, change_rows=tuple(dict(row) for row in rows), git_updates=git).with_phase(phase)
-        merge.append_records(journal_codec.intent_record(ops, rows, git), journal_codec.phase_record(phase), says=says)
+        journal = replace(merge.journal, ops=ops, change_rows=tuple(dict(row) for row in rows), git_updates=git).with_phase(phase)
+        merge.append_records(journal_codec.intent_record(ops, rows, git), journal_codec.phase_record(phase), journal=journal)
         pending_marks.mark_pending(merge.store, merge.id, merge.journal.phases_begun)
     except OSError as error:
         raise CannotMerge(
@@ -291,13 +291,13 @@ def _run(merge: Merge, phase: Phase, *, is_atomic: bool) -> PhaseResult:
             _roll_back_or_raise(merge, stopped)
             return PhaseResult(stopped)
         done = ((number, op) for number, op in ops if number not in stopped)
-        reached = PhaseResult(stopped, driver.current_marks(done, is_forward=phase.is_forward))
+        result = PhaseResult(stopped, driver.current_marks(done, is_forward=phase.is_forward))
         merge.restore_modes()
         has_refs = merge.journal.moves_refs(is_forward=phase.is_forward)
         if has_refs:
             user_refs.update_refs(merge.journal.git_updates, merge.id, merge.lock_fd, is_forward=phase.is_forward)
         else:
-            merge.append_records(journal_codec.reached_record(reached), says=merge.journal.with_result(reached))
+            merge.append_records(journal_codec.reached_record(result), journal=merge.journal.with_result(result))
     except user_refs.RefsTornError as error:
         raise UnknownOutcome(merge=merge.id, reason=str(error)) from error
     except (OSError, user_refs.RefMovedError) as error:
@@ -307,14 +307,14 @@ def _run(merge: Merge, phase: Phase, *, is_atomic: bool) -> PhaseResult:
         )
         raise CannotMerge(path=where, reason=f"{_reason(error)}; nothing was changed") from error
     if has_refs:
-        _record_result(merge, reached)
-    return reached
+        _record_result(merge, result)
+    return result
 
 
-def _record_result(merge: Merge, reached: PhaseResult) -> None:
+def _record_result(merge: Merge, result: PhaseResult) -> None:
     """Record the end of a phase whose refs have moved, so that it can only be completed. Raises UnknownOutcome."""
     try:
-        merge.append_records(journal_codec.reached_record(reached), says=merge.journal.with_result(reached))
+        merge.append_records(journal_codec.reached_record(result), journal=merge.journal.with_result(result))
     except OSError as error:
         raise UnknownOutcome(merge=merge.id, reason=_reason(error)) from error
 
@@ -329,9 +329,9 @@ def complete_moved_refs(merge: Merge) -> bool:
     progress = {number: driver.progress_of(op, is_forward=phase.is_forward) for number, op in ops}
     stopped = {number: "" for number, state in progress.items() if state is not OpProgress.DONE}
     done = ((number, op) for number, op in ops if number not in stopped)
-    reached = PhaseResult(stopped, driver.current_marks(done, is_forward=phase.is_forward))
+    result = PhaseResult(stopped, driver.current_marks(done, is_forward=phase.is_forward))
     merge.restore_modes()
-    merge.append_records(journal_codec.reached_record(reached), says=merge.journal.with_result(reached))
+    merge.append_records(journal_codec.reached_record(result), journal=merge.journal.with_result(result))
     return True
 
 
@@ -365,7 +365,7 @@ def _reason(error: Exception) -> str:
 
 
 def _revert_late_writes(driver: Driver, done: list[tuple[int, Operation]]) -> dict[int, str]:
-    """Roll back files that somebody wrote to through an old descriptor, so that the writes are at their path again."""
+    """Roll back files that a process wrote to through an old descriptor, so that its writes are at their path again."""
     written = driver.late_writes(done)
     failed = driver.run_backward((number, op) for number, op in done if number in written)
     driver.sync()
@@ -382,10 +382,10 @@ def _roll_back_or_raise(merge: Merge, stopped: Mapping[int, str], error: Excepti
         raise UnknownOutcome(merge=merge.id, reason=f"{first}{'; '.join(problems.values())}") from error
 
 
-def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_strangers: bool = False) -> dict[Key, str]:
+def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), is_partial: bool = False) -> dict[Key, str]:
     """Roll the last, unfinished phase back to its start.
 
-    Returns the paths with unexpected entries; then nothing was changed, unless `past_strangers`: these stay and the rest is
+    Returns the paths with unexpected entries; then nothing was changed, unless `is_partial`: these stay and the rest is
     rolled back. `without`: operations that certainly did not run. Raises OSError.
     """
     split_changed_directories(merge, [number for number in merge.journal.phases[-1].numbers if number not in without])
@@ -398,7 +398,7 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
         for number, op in ops
         if progress[number] is OpProgress.UNEXPECTED and not op.is_auxiliary
     }
-    if unexpected and not past_strangers:
+    if unexpected and not is_partial:
         return unexpected
     driven = [(number, op) for number, op in ops if progress[number] is OpProgress.DONE]
     stopped = driver.run_backward(driven) if phase.is_forward else driver.run_forward(driven, is_strict=False)
@@ -407,7 +407,7 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
     driver.sync()
     ops_by_number = dict(driven)
     failed = {ops_by_number[number].key: why for number, why in stopped.items() if why and not ops_by_number[number].is_auxiliary}
-    if failed and not past_strangers:
+    if failed and not is_partial:
         return failed
     merge.restore_modes()
     merge.append_records(journal_codec.back_record(_restored_marks(merge, tuple(number for number, _ in ops))))
@@ -415,7 +415,7 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), past_stran
 
 
 def _restored_marks(merge: Merge, numbers: tuple[int, ...]) -> dict[int, EntryMark]:
-    """Return new marks of entries that are back as an earlier phase left them, but with new ctimes or recreated directories."""
+    """Return new marks of entries that are restored to an earlier phase, but have new ctimes or are recreated directories."""
     seen = {}
     for number, was in merge.journal.known_marks().items():
         op = merge.journal.ops[number]
@@ -446,7 +446,7 @@ def split_changed_directories(merge: Merge, numbers: Iterable[int]) -> None:
         ):
             digests = whole_directories.member_digests(real, op)
             merge.append_records(
-                journal_codec.parted_record(number, digests), says=merge.journal.with_split_directory(number, digests)
+                journal_codec.parted_record(number, digests), journal=merge.journal.with_split_directory(number, digests)
             )
 
 
@@ -461,27 +461,27 @@ def open_merge(store: Store, merge_id: str) -> Merge:
         raise RecoveryRequired(merge=merge_id, reason="its journal has no first record")
     if pending_marks.is_truncated(store, merge_id, journal):
         raise RecoveryRequired(merge=merge_id, reason="its journal is truncated")
-    reals: list[dir_tree.Tree] = []
+    real_trees: list[dir_tree.Tree] = []
     stages: list[Stage | None] = []
     try:
         for number, (path, _, _) in enumerate(journal.header.roots):
-            reals.append(dir_tree.Tree(path))
-            status = os.fstat(reals[-1].fd)
+            real_trees.append(dir_tree.Tree(path))
+            status = os.fstat(real_trees[-1].fd)
             if not journal.header.is_root(number, status.st_dev, status.st_ino, pid_namespace.boot_id()):
                 raise RecoveryRequired(merge=merge_id, reason=f"{path} is not the same directory any more")
         stages.extend(Stage(place) if place and os.path.isdir(place) else None for place in journal.header.stages)
         file = journal_file.JournalFile(folder)
     except OSError as error:
-        _close(reals, stages)
+        _close(real_trees, stages)
         raise RecoveryRequired(merge=merge_id, reason=f"{error.filename}: {error.strerror}") from error
     except RecoveryRequired:
-        _close(reals, stages)
+        _close(real_trees, stages)
         raise
-    return Merge(store, merge_id, folder, journal, tuple(reals), tuple(stages), file, owns_trees=True)
+    return Merge(store, merge_id, folder, journal, tuple(real_trees), tuple(stages), file, owns_trees=True)
 
 
-def _close(reals: Iterable[dir_tree.Tree], stages: Iterable[Stage | None]) -> None:
-    for tree in reals:
+def _close(real_trees: Iterable[dir_tree.Tree], stages: Iterable[Stage | None]) -> None:
+    for tree in real_trees:
         tree.close()
     for one in stages:
         if one is not None:

@@ -1,4 +1,4 @@
-"""Plan a merge: from changes and a selection to ordered steps on a real tree, each with the entry that it expects."""
+"""Plan a merge: turn changes and a selection into ordered steps on a real tree, each with the entry that it expects."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -33,7 +33,7 @@ class ContentSource:
 
 @dataclass(frozen=True, slots=True)
 class RemainderBase:
-    """The new base version of a file that is merged in part: what remains in the session is the agent's difference from it."""
+    """The new base version of a file that is merged in part; the session keeps the agent's difference from it."""
 
     content: bytes
     mode: int
@@ -268,17 +268,17 @@ def _left(
         if change.key in wanted and change.conflict:
             conflicts.append(SkippedChange(change.key, change.conflict))
         else:
-            skipped.append(SkippedChange(change.key, skip_reason(change, was_wanted=change.key in wanted)))
+            skipped.append(SkippedChange(change.key, skip_reason(change, is_requested=change.key in wanted)))
     return tuple(skipped), tuple(conflicts)
 
 
-def skip_reason(change: Change, *, was_wanted: bool) -> str:
+def skip_reason(change: Change, *, is_requested: bool) -> str:
     """Return why a change stays in the session."""
     if change.obstacle:
         return change.obstacle
     if change.conflict:
         return f"in conflict: {change.conflict}"
-    if was_wanted:
+    if is_requested:
         return "it requires a change that was not selected"
     if change.is_ignored:  # first: `--include-risky` alone would not select it
         return "ignored by git"

@@ -1,4 +1,4 @@
-"""Secure the files that a merge replaced: no hard link leads to them, and no stage remains in the real tree."""
+"""Secure the files that a merge replaced: no hard links to them and no stages remain in the real tree."""
 
 import os
 from collections.abc import Collection
@@ -87,7 +87,7 @@ def _has_users_version(merge: Merge, path: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Slot:
-    """The content of an operation's slot: the old or the new entry, and whether it is the user's."""
+    """The content of an operation's slot: the old or new entry, and whether it is the user's."""
 
     op: Operation
     is_done: bool

@@ -1,4 +1,4 @@
-"""Staged content: copies in numbered slots from which one rename reaches the target, made durable there."""
+"""Staged content: durable copies in numbered slots, from which one rename reaches the target."""
 
 import errno
 import hashlib
@@ -16,7 +16,7 @@ from agent_dev.merge_engine.journal import EntryMark, entry_mark
 
 # Attributes that are not merged: the overlay's, capabilities, ACLs.
 _NOT_MERGED = ("user.overlay.", "security.", "trusted.", "system.posix_acl_")
-_MAX_FSYNCS = 64  # up to that each file is fsynced; above that one syncfs is cheaper
+_MAX_FSYNCS = 64  # above this number of files, one syncfs is cheaper than an fsync of each
 
 
 def is_excluded_attribute(attribute: str) -> bool:
@@ -25,11 +25,11 @@ def is_excluded_attribute(attribute: str) -> bool:
 
 
 def find_stage_path(candidates: tuple[str, ...], root: dir_tree.Tree) -> str | None:
-    """Return the first candidate from which a rename reaches the root, found by a trial.
+    """Return the first candidate from which a rename reaches the root, by trying it.
 
-    The trial renames from the candidate's parent directory onto the root itself with RENAME_NOREPLACE: the kernel returns EXDEV
-    or EEXIST before it looks up the source, so nothing has to be created or removed. What the kernel has not checked by then, a
-    subvolume, is visible in st_dev.
+    This tries to rename from the candidate's parent directory onto the root itself with RENAME_NOREPLACE: the kernel returns
+    EXDEV or EEXIST before it looks up the source, so nothing has to be created or removed. It has not checked for subvolumes by
+    then; st_dev shows them.
     """
     return next((path for path in candidates if _is_reachable_from(os.path.dirname(path), root)), None)
 
@@ -231,7 +231,7 @@ class Stage:
         return _mark(status), digest_hex
 
     def should_fsync_each(self, count: int) -> bool:
-        """Count new entries in a slot; return whether the caller must fsync each, else `sync` syncs all."""
+        """Count new entries in a slot; return whether the caller must fsync each of them; otherwise `sync` syncs all."""
         self._unsynced += count
         return self._unsynced <= _MAX_FSYNCS
 

@@ -1,4 +1,4 @@
-"""Stage the new content of a merge in slots, and save what the session needs; return the operations in order."""
+"""Stage the new content of a merge in slots, and save files that the session needs; return the operations in order."""
 
 import os
 import tempfile
@@ -194,11 +194,11 @@ class _Staging:
 
         An undo would need a copy of it.
         """
-        is_beside = not self._stage(key).path.startswith(self._merge.folder)
+        is_external = not self._stage(key).path.startswith(self._merge.folder)
         real = self._merge.real_trees[key.root]
-        if is_beside and (found := real.entry_at(key.path)) is not None and found.attributes:
+        if is_external and (found := real.entry_at(key.path)) is not None and found.attributes:
             self._check_attributes(key, found)
-        if entry.type is not FileType.FILE or (not is_beside and entry.links < 2):
+        if entry.type is not FileType.FILE or (not is_external and entry.links < 2):
             return
         folder, _, name = key.path.rpartition(b"/")
         try:
@@ -264,7 +264,7 @@ class _Staging:
             self._save_agents_file(step.key, slot, upper)
 
     def drop(self, key: Key) -> None:
-        """Save the agent's file of a change that is only removed from the session."""
+        """Save the agent's file of a change that will only be removed from the session."""
         self._save_agents_file(key, self._slot(), self._uppers[key.root])
 
     def _save_agents_file(self, key: Key, slot: str, upper: dir_tree.Tree) -> None:

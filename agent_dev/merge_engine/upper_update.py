@@ -1,4 +1,4 @@
-"""Remove merged changes from an upper layer, so that a resumed session sees the real tree there; restore them after an undo."""
+"""Remove merged changes from an upper layer, so that a resumed session sees the real tree instead; restore them after an undo."""
 
 import errno
 import os
@@ -148,7 +148,7 @@ def move_directory_to_slot(upper: dir_tree.Tree, stage: Stage, path: bytes, slot
 
 
 def _restore_directory(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, one: RestoredEntry) -> None:
-    """Move a directory into an upper; if the session has one there by now, move its content as far as nothing blocks it."""
+    """Move a directory into an upper; if the session has one there by now, move the content that nothing blocks."""
     slot = one.slot or ""
     if stage.entry_in(slot) is None or move_from_slot(upper, real, stage, one.path, slot):
         return
@@ -187,7 +187,7 @@ def _ensure_parents(upper: dir_tree.Tree, real: dir_tree.Tree, path: bytes) -> b
 def _make_directory(name: bytes, parent: int, like: Entry) -> None:
     """Create a directory that has its mode and attributes when it gets its name.
 
-    So after a crash it is not mistaken for the agent's.
+    After a crash, it is then not mistaken for the agent's.
     """
     temporary = b".agent-dev-new"
     try:

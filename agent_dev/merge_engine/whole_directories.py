@@ -1,4 +1,4 @@
-"""New directories that one rename applies as a whole: find them, and check whether one is unchanged."""
+"""Find new directories that one rename can apply as a whole, and check whether one is unchanged."""
 
 import os
 import stat
@@ -62,7 +62,7 @@ class _DirectorySearch:
         self._wanted = wanted
 
     def below(self, folder: int, path: bytes) -> list[WholeDirectory]:
-        """Return the whole directory at a path, or the whole ones inside it if it is not one."""
+        """Return the directory at a path if one rename can apply it, else those inside it."""
         if path not in self._wanted.folders:
             return []
         try:
@@ -77,7 +77,7 @@ class _DirectorySearch:
     def _within(self, fd: int, path: bytes) -> list[WholeDirectory]:
         is_clean, foreign = True, _overlay_attributes(fd)
         members: list[tuple[bytes, EntryMark]] = []
-        strays: list[tuple[bytes, tuple[str, ...]]] = [(b"", foreign)] if foreign else []
+        extra_attributes: list[tuple[bytes, tuple[str, ...]]] = [(b"", foreign)] if foreign else []
         parts: list[WholeDirectory] = []
         for name, status in list_directory(fd):
             inside = path + b"/" + name
@@ -96,9 +96,9 @@ class _DirectorySearch:
         for part in parts:
             name = part.key.path[len(path) + 1 :]
             members += [(name, part.mark), *((name + b"/" + rest, mark) for rest, mark in part.members)]
-            strays += [(name + b"/" + rest if rest else name, names) for rest, names in part.overlay_attributes]
+            extra_attributes += [(name + b"/" + rest if rest else name, names) for rest, names in part.overlay_attributes]
         own = replace(mark_from_stat(status), attributes=attributes)
-        return [WholeDirectory(Key(self._root, path), own, tuple(members), tuple(strays))]
+        return [WholeDirectory(Key(self._root, path), own, tuple(members), tuple(extra_attributes))]
 
     def _is_clean(self, fd: int, name: bytes, status: os.stat_result, after: Entry | None) -> bool:
         """Return whether an entry is as selected, without hard links and without attributes to remove."""

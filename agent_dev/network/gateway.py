@@ -143,6 +143,6 @@ class Gateway:
 
 def _raise_file_limit() -> int:
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    most = 4 * _MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else hard
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
-    return most
+    limit = 4 * _MAX_CONNECTIONS if hard == resource.RLIM_INFINITY else hard
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    return limit

@@ -7,7 +7,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.network.broker.options import BrokerOptions
 
-READY, FAILED, END = b"r", b"!", b"e"
+END = b"e"
 LOG = "network.jsonl"  # in the folder of the session
 
 

@@ -3,16 +3,20 @@
 The gateway is a separate process, forked early so that it loads while the sandbox is built.
 """
 
-import _socket
 import os
 
 from agent_dev.config.network_rules import LocalRule, parse_rule
 from agent_dev.errors import CannotStart
-from agent_dev.linux import process, signals
-from agent_dev.network.gateway_options import END, FAILED, READY, GatewayOptions
+from agent_dev.linux import signals
+from agent_dev.linux.helper_process import FAILED, READY, start_helper
+from agent_dev.network.gateway_options import END, GatewayOptions
 from agent_dev.network.namespace import NamespaceSpec, prepare_namespace
 from agent_dev.network.passing_fds import send_fds
 from agent_dev.sandbox.supervisor_interface import GatewayReport
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import _socket
 
 _MAX_REPORT = 1 << 20
 _HINT = "run agent-dev doctor, or use --net none"
@@ -25,22 +29,13 @@ class GatewayHandle:
         """Start the gateway. Raises CannotStart if a port to publish is in use."""
         self._options, self._opener = options, 0
         published = _open_published(options.publish) if options.publish else []
-        self._control, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        launcher = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                process.leave_launcher(launcher)
-                signals.ignore(signals.PIPE)
-                process.close_all_but({theirs.fileno(), *(fd for fd, _ in published)})
-                from agent_dev.network import service  # only in this process
 
-                service.run(theirs, options, published)
-            except ImportError as error:
-                theirs.send(FAILED + str(error).encode("utf-8", "replace"))
-            finally:
-                os._exit(1)
-        theirs.close()
+        def serve(control: "_socket.socket") -> None:
+            from agent_dev.network import service  # only in this process
+
+            service.run(control, options, published)
+
+        self.pid, self._control = start_helper(serve, [fd for fd, _ in published])
         for fd, _ in published:
             os.close(fd)
 

@@ -9,10 +9,10 @@ from agent_dev.sanitize import visible
 _DENY = "deny"
 
 
-def allow_rules(reached: Iterable[tuple[str, int]]) -> tuple[str, ...]:
+def allow_rules(destinations: Iterable[tuple[str, int]]) -> tuple[str, ...]:
     """Return one rule for each name, with its ports, which are omitted if 443 is the only one."""
     ports: dict[str, set[int]] = {}
-    for name, port in reached:
+    for name, port in destinations:
         ports.setdefault(name, set()).add(port)
     return tuple(_rule(name, ports[name]) for name in sorted(ports))
 
@@ -23,7 +23,7 @@ def _rule(host: str, ports: set[int]) -> str:
 
 def profile_text(rows: Iterable[Mapping[str, Any]]) -> str:
     """Return the settings, in YAML, that allow the connections of a log that were allowed; denied ones are comments."""
-    reached: dict[tuple[str, int], None] = {}
+    destinations: dict[tuple[str, int], None] = {}
     others: dict[str, None] = {}  # rules that are copied unchanged
     denied: dict[str, None] = {}
     for row in rows:
@@ -34,8 +34,8 @@ def profile_text(rows: Iterable[Mapping[str, Any]]) -> str:
         elif isinstance(rule, LocalRule) or (isinstance(rule, NameRule) and rule.is_private):
             others[rule.text] = None
         elif not row.get("problem"):
-            reached[host, port] = None
-    allowed = sorted({*allow_rules(reached), *others})
+            destinations[host, port] = None
+    allowed = sorted({*allow_rules(destinations), *others})
     lines = ["net: allow", *(["allow:"] if allowed else []), *(f'  - "{rule}"' for rule in allowed)]
     lines += ["# denied:", *(f"#   {visible(text)}" for text in sorted(denied))] if denied else []
     return "".join(f"{line}\n" for line in lines)

@@ -78,24 +78,24 @@ class _Family:
         self.number, self.gate = family, inet_pton(family, gate)
         is_four = family == AF_INET
         self.source, self.destination = (12, 16) if is_four else (8, 24)  # offsets in the IP header
-        self.is_it = _meta_is(_NFPROTO, _V4 if is_four else _V6)
+        self.is_family = _meta_is(_NFPROTO, _V4 if is_four else _V6)
         loopback, mask = (b"\x7f\0\0\0", b"\xff\0\0\0") if is_four else (inet_pton(family, "::1"), b"")
-        self.own = (self._to(inet_pton(family, own)), self.is_it + _payload_is(_NETWORK, self.destination, loopback, mask))
+        self.own = (self._to(inet_pton(family, own)), self.is_family + _payload_is(_NETWORK, self.destination, loopback, mask))
 
     def _to(self, address: bytes) -> bytes:
-        return self.is_it + _payload_is(_NETWORK, self.destination, address)
+        return self.is_family + _payload_is(_NETWORK, self.destination, address)
 
     def redirections(self, dns: bytes, tcp: bytes) -> list[tuple[int, bytes]]:
         """Return the rules of the nat chain."""
         return [
-            _rule("nat", self.is_it, dns, _redirect(self.number, self.gate, DNS_PORT)),
+            _rule("nat", self.is_family, dns, _redirect(self.number, self.gate, DNS_PORT)),
             *(_rule("nat", own, _verdict(_RETURN)) for own in self.own),
-            _rule("nat", self.is_it, tcp, _redirect(self.number, self.gate, GATE_PORT)),
+            _rule("nat", self.is_family, tcp, _redirect(self.number, self.gate, GATE_PORT)),
         ]
 
     def passes(self, dns: bytes, tcp: bytes) -> list[tuple[int, bytes]]:
         """Return the rules of the filter chain, which sees packets after their redirection."""
-        from_gate = self.is_it + _payload_is(_NETWORK, self.source, self.gate)
+        from_gate = self.is_family + _payload_is(_NETWORK, self.source, self.gate)
         return [
             *(_rule("out", own, _verdict(_ACCEPT)) for own in self.own),
             *(_rule("out", self._to(self.gate), kind, _verdict(_ACCEPT)) for kind in (tcp, dns)),

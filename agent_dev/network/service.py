@@ -7,6 +7,7 @@ import os
 import socket
 from collections.abc import Mapping
 
+from agent_dev.linux.helper_process import FAILED, READY
 from agent_dev.network.connecting import Connector, DirectConnector
 from agent_dev.network.connection_log import ConnectionLog
 from agent_dev.network.deciding.asking import AskDecider
@@ -16,7 +17,7 @@ from agent_dev.network.deciding.live_rules import LiveRules
 from agent_dev.network.deciding.questions import Questions
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
-from agent_dev.network.gateway_options import END, FAILED, LOG, READY, GatewayOptions
+from agent_dev.network.gateway_options import END, LOG, GatewayOptions
 from agent_dev.network.handling import Handler
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.programs import ProgramFinder

@@ -12,7 +12,8 @@ from agent_dev.sanitize import visible
 def with_collision_obstacle(change: Change, collisions: Mapping[str, tuple[bytes, ...]]) -> Change:
     """Return a change with an obstacle if its path, or a directory above it, has a case collision on this disk.
 
-    `collisions`: the names that the disk takes for one, by folded name. An edited file keeps its name, so it is never blocked.
+    `collisions`: the names that the disk treats as the same, by folded name. An edited file keeps its name, so it is never
+    blocked.
     """
     if change.kind in (ChangeKind.EDITED, ChangeKind.METADATA) or change.obstacle:
         return change

@@ -126,7 +126,7 @@ class ChangeSet:
 
     `notes`: other facts that the user should know, one sentence each.
     `renames`: the old key of each renamed file, by its new one; its deletion and its addition require each other.
-    `directory_renames`: the same of each directory that was renamed whole; its files are renamed files.
+    `directory_renames`: the same for each directory that was renamed as a whole; its files are renamed files.
     """
 
     changes: tuple[Change, ...]

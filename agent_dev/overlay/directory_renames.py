@@ -1,4 +1,4 @@
-"""Detect directories that were renamed whole: the old one is gone, and most of its renamed files are in one new one."""
+"""Detect directories that were renamed as a whole: the old one is gone, and most of its renamed files are in one new one."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ Pair = tuple[Key, Key]  # a new path and its old one
 def find_directory_renames(renames: Mapping[Key, Key], is_gone: Callable[[Key], bool]) -> dict[Key, Key]:
     """Return the old path of each renamed directory by its new one, from the renames of files.
 
-    `is_gone`: whether a directory of the base does not exist any more.
+    `is_gone`: return whether a directory of the base no longer exists.
     """
     votes: Counter[Pair] = Counter()
     for new, old in renames.items():
@@ -32,19 +32,19 @@ def find_directory_renames(renames: Mapping[Key, Key], is_gone: Callable[[Key], 
 
 
 def _directories(new: Key, old: Key) -> Iterator[Pair]:
-    """Yield the directories that differ above the parts that two paths have in common, the topmost first."""
-    news, olds = new.path.split(b"/"), old.path.split(b"/")
-    most = min(len(news), len(olds))
-    same = next((count for count in range(most) if news[-1 - count] != olds[-1 - count]), most)
+    """Yield the directories of two paths, without the common part at their ends, the topmost first."""
+    new_names, old_names = new.path.split(b"/"), old.path.split(b"/")
+    shortest = min(len(new_names), len(old_names))
+    same = next((count for count in range(shortest) if new_names[-1 - count] != old_names[-1 - count]), shortest)
     for count in range(same, 0, -1):
-        if len(olds) > count:
-            yield Key(new.root, b"/".join(news[:-count])), Key(old.root, b"/".join(olds[:-count]))
+        if len(old_names) > count:
+            yield Key(new.root, b"/".join(new_names[:-count])), Key(old.root, b"/".join(old_names[:-count]))
 
 
 def counterparts(deleted: Iterable[Change], added: Iterable[Change], directories: Mapping[Key, Key]) -> dict[Key, Key]:
-    """Return the old path of further files and links of renamed directories, by the new one: those without lines to compare.
+    """Return old paths by new ones of more renamed files: those of renamed directories that have no lines to compare.
 
-    They are at the same place in both directories, and empty or links to the same target.
+    They are at the same path in both directories, and are empty files, or links to the same target.
     """
     gone = {change.key: change.before for change in deleted}
     found = {}
@@ -80,7 +80,7 @@ def renamed_directory(key: Key, directories: Mapping[Key, Key]) -> Key | None:
 
 
 def directory_of(change: Change, directories: Mapping[Key, Key]) -> Key | None:
-    """Return the renamed directory with which a file was renamed, by its new path; None for other changes.
+    """Return the new path of the renamed directory with which a file was renamed; None for other changes.
 
     A file whose old path is in conflict belongs to it, too: it is an addition that requires the deletion there.
     """

@@ -10,7 +10,7 @@ _BARE = (b"HEAD", b"objects", b"refs")  # git's own test (setup.c, is_git_direct
 
 
 def find_repositories(changes: Iterable[Change]) -> frozenset[bytes]:
-    """Return the directories that became repositories, with a `.git` or bare; the root itself is not one of them."""
+    """Return the directories that became repositories, bare or with a `.git`, without the root itself."""
     added = {change.key.path for change in changes if change.kind is ChangeKind.ADDED}
     with_git = {path.rpartition(b"/")[0] for path in added if path.rpartition(b"/")[2].lower() == GIT}
     heads = {path.rpartition(b"/")[0] for path in added if path.endswith(b"/" + _BARE[0])}

@@ -1,6 +1,6 @@
-"""Fold each renamed file's deletion and addition into one change, as users see them.
+"""Fold each renamed file's deletion and addition into one change, as users see it.
 
-The merge engine works on the two halves: each is a path of its own with its own expected entry.
+The merge engine works on the two halves: two paths, each with its own expected entry.
 """
 
 from collections.abc import Iterable, Mapping

@@ -111,7 +111,7 @@ def _add_unread_directory(reading: _UpperState, item: WalkedEntry) -> None:
 
 
 def _add_root_git(reading: _UpperState, item: WalkedEntry) -> None:
-    """Add what replaced the root's git directory; the session's private one is never among the entries."""
+    """Add the entry that replaced the root's git directory; the session's private copy is never among the entries."""
     if item.path == GIT and not item.is_whiteout():
         reading.add(GIT, ChangeKind.ADDED, None, item.entry)
 
@@ -194,7 +194,7 @@ def _add_retyped(reading: _UpperState, path: bytes, before: Entry, after: Entry)
 
 
 def unknown_deletions(upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry]) -> tuple[bytes, ...]:
-    """Return whiteouts without a base entry: the base could not read their directory, which its owner may not enter."""
+    """Return whiteouts without a base entry: their directory was unreadable when the base was recorded."""
     unknown = (found.path for found in upper if found.is_whiteout() and found.path not in base)
     return tuple(path for path in unknown if any(_is_unsearchable(base.get(folder)) for folder in parents_of(path)))
 
@@ -234,7 +234,7 @@ def _metadata_differs(before: Entry, after: Entry) -> bool:
 
 
 def files_to_compare(upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry]) -> tuple[bytes, ...]:
-    """Return the regular files whose bytes must be compared with the base; every other file differs by type or size."""
+    """Return the regular files whose bytes must be compared with the base; all others differ in type or size."""
     found = []
     for item in upper:
         before = base.get(item.path)
@@ -245,7 +245,7 @@ def files_to_compare(upper: Sequence[WalkedEntry], base: Mapping[bytes, Entry]) 
 
 @dataclass(frozen=True, slots=True)
 class ComparedEntries:
-    """The entries that a change is compared with: the base, and the real tree's entries at its path and above.
+    """The entries with which a change is compared: the base, and the real tree's entries at its path and above.
 
     `doubtful`: paths that changed after the start and whose base version is unknown.
     """
@@ -256,7 +256,7 @@ class ComparedEntries:
     _folder_conflicts: dict[bytes, str | None] = field(default_factory=dict)  # cached: most changes share their directories
 
     def folder_conflict(self, folder: bytes) -> str | None:
-        """Return how a directory, or one above it, differs from the base in a way that no change can be compared with."""
+        """Return how a directory, or one above it, differs from the base so that no change in it can be compared."""
         if folder not in self._folder_conflicts:
             reasons = (_folder_conflict(one, self.base.get(one), self.real.get(one)) for one in (*parents_of(folder), folder))
             self._folder_conflicts[folder] = next(filter(None, reasons), None)

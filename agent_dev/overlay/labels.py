@@ -54,12 +54,12 @@ def origin_name(change: Change) -> str:
 
 
 def describe_block(change: Change) -> str:
-    """Return why a change is not selectable: what prevents a merge, or a conflict to resolve."""
+    """Return why a change cannot be selected: an obstacle to the merge, or an unresolved conflict."""
     return f"cannot be merged: {change.obstacle}" if change.obstacle else f"conflict: {change.conflict}"
 
 
 def type_name(kind: FileType) -> str:
-    """Return the noun for a type, to which "a" fits."""
+    """Return the noun for a type; it takes the article "a"."""
     return "directory" if kind is FileType.DIRECTORY else kind.value
 
 

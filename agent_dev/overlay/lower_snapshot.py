@@ -1,4 +1,4 @@
-"""Read a lower snapshot: the roots as the session began (taken by overlay/lower_snapshot_take), updated by later merges."""
+"""Read a lower snapshot: the roots when the session began (taken by overlay/lower_snapshot_take), updated by later merges."""
 
 import os
 from collections.abc import Collection, Iterator, MutableMapping
@@ -163,7 +163,7 @@ def record_undo(folder: str, merge_id: str, root: int, now: dict[bytes, Entry | 
 
 
 def drop_unmerged_contents(folder: str) -> None:
-    """Remove the stored contents of paths that no merge changed: a session that was merged whole needs only the others."""
+    """Remove the stored contents of paths that no merge changed: a completely merged session needs only the others."""
     data, merged = read_manifest(folder, with_merged=False), _merged_or_none(folder)
     if data is None or merged is None:
         return
@@ -190,9 +190,9 @@ def _merged(folder: str) -> "dict[str, dict[str, Row | None]]":
 
 
 def _merged_or_none(folder: str) -> "dict[str, dict[str, Row | None]] | None":
-    """Return the same as `_merged`, or None for a damaged file.
+    """Return the same as `_merged`, but None for a damaged file.
 
-    It is kept: an empty one would make the base wrong, not unknown.
+    The file is kept: without it, the base would be wrong instead of unknown.
     """
     try:
         return _merged(folder)
@@ -324,7 +324,7 @@ class LowerSnapshot:
     def content(self, root: int, path: bytes) -> bytes | None:
         """Return the content of a file from the stored copy or git's blob; None if neither is certain.
 
-        While the real file still has the base's identity, read that instead: it also exists for ignored and large files.
+        A real file that still has the base's identity is read instead: so are ignored and large files, which are not stored.
         """
         name = self._content_location(root, path)
         if not name:
@@ -360,7 +360,7 @@ class LowerSnapshot:
         return self._blobs[store]
 
 
-_TYPES = {str(kind): kind for kind in FileType}  # a look-up is five times faster than FileType(value)
+_TYPES = {str(kind): kind for kind in FileType}  # a lookup is five times as fast as FileType(value)
 
 
 def _entry(row: "Row") -> Entry:
@@ -385,7 +385,7 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
         return made
 
     def get(self, path: bytes, default: Any = None) -> Any:
-        """Return the entry of a path; without the exception that the inherited method catches for each new file."""
+        """Return the entry of a path; faster than the inherited method, which catches an exception for each new file."""
         return self[path] if path in self._table else default
 
     def __contains__(self, path: object) -> bool:

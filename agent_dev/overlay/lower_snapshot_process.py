@@ -30,7 +30,7 @@ def start(folder: str, request: "SnapshotRequest", lock: int = -1) -> int:
 
 
 def _close_all_but(lock: int) -> None:
-    """Close the launcher's descriptors, such as the agent home's lock and the streams: they would outlive the launcher."""
+    """Close the launcher's descriptors, such as the agent home's lock and the streams, which would otherwise outlive it."""
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
@@ -45,7 +45,7 @@ def wait_for(pid: int) -> None:
 
 def cancel(pid: int) -> None:
     """Stop taking a snapshot that is not needed."""
-    for end in (os.killpg, os.kill):  # the group too: a git blocked on a FIFO would stay; it may not exist yet
+    for end in (os.killpg, os.kill):  # the group, too, which may not exist yet: a git blocked on a FIFO would remain
         try:
             end(pid, 9)
         except ProcessLookupError:

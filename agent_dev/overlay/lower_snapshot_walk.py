@@ -31,7 +31,7 @@ CLOCK_LAG_NS = 10_000_000  # ns: file system timestamps may lag by this much
 
 @dataclass(slots=True)
 class Budget:
-    """The remaining limits of a snapshot, and their effects: why the walk stopped early, how many files were not stored."""
+    """The unused rest of a snapshot's limits, and their effects: why the walk stopped early, how many files were not stored."""
 
     paths: int = MAX_PATHS
     content_bytes: int = MAX_STORED_BYTES
@@ -153,7 +153,7 @@ def _attributes(taking: RootSnapshot, found: WalkedEntry, names: list[str]) -> t
 
 
 def _content_location(taking: RootSnapshot, found: WalkedEntry) -> str:
-    """Store a file's bytes if nothing else has them later; return their location."""
+    """Store a file's bytes if they cannot be read from elsewhere later; return their location."""
     known = taking.git_view.tracked.get(found.path)
     is_clean = known is not None and known.is_older and is_as_recorded(found.entry, known.entry)
     if known is not None and is_clean and not taking.git_view.is_converted(found.path):

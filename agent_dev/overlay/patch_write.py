@@ -22,7 +22,7 @@ class PatchFormat:
     """Options of a patch.
 
     `is_exact`: binary files, and text that could control a terminal, in git's binary format; else such files are only named.
-    `with_numbers`: each hunk header has the numbers of its bare hunks (without context).
+    `with_numbers`: each hunk header shows the numbers of its bare hunks (hunks without context).
     """
 
     is_exact: bool = True
@@ -147,7 +147,7 @@ def _file_patch(before: _PatchSide, after: _PatchSide, form: PatchFormat) -> byt
 
 
 def _first_line(before: _PatchSide, after: _PatchSide, *, is_alone: bool) -> bytes:
-    """Return the first line of a patch. If no other line has the names, a name with a space must be quoted for git to find it."""
+    """Return the first line of a patch. If it alone has the names, a name with a space must be quoted for git to find it."""
     names = [b'"%b"' % name if is_alone and b" " in name and name[:1] != b'"' else name for name in (before.name, after.name)]
     return b"diff --git %s %s\n" % tuple(names)
 
@@ -179,7 +179,7 @@ def _rename_lines(before: _PatchSide, after: _PatchSide) -> list[bytes]:
 
 
 def _similarity(before: bytes, after: bytes) -> int:
-    """Return which percentage of the larger text is in both texts; at most 99."""
+    """Return the percentage of the larger text that both texts share; at most 99."""
     deleted = added = 0
     for line in _hunk_lines(before, after) if is_diffable(before, after) else ():
         deleted += len(line) - 1 if line.startswith(b"-") else 0

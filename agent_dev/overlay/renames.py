@@ -1,4 +1,4 @@
-"""Detect renames: new files with the bytes of a deleted one, or with enough of its lines."""
+"""Detect renames: new files that have the bytes of a deleted file, or enough of its lines."""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ class Rename:
 def detect_renames(deleted: Mapping[Key, bytes], added: Mapping[Key, bytes], threshold: float) -> tuple[Rename, ...]:
     """Pair deleted with added files, the most similar first. Each file is in at most one pair; empty files are never paired.
 
-    `threshold`: the least similarity, the shared part of the larger file (git's default is 0.5).
+    `threshold`: the minimum similarity, the shared part of the larger file (git's default is 0.5).
     """
     found = _exact_renames(deleted, added)
     old = {key: data for key, data in deleted.items() if key not in {rename.old for rename in found}}

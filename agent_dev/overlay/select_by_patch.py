@@ -19,7 +19,7 @@ def select_hunks(patch: FilePatch, before: bytes, after: bytes) -> LineSelection
 
     Every `-` line must be a line that the agent deleted and every `+` line one that it added, in the same hunk. A patch hunk
     that does not match at its line number is moved to the nearest match after the previous one, as `git apply` does. A `+` line
-    of a partially selected hunk may be where `apply_selection` puts it, or after the kept lines, as in a patch edited by hand. In
+    of a partially selected hunk may be where `apply_selection` puts it or, as in a patch edited by hand, after the kept lines. In
     both cases the line is selected, and `apply_selection` determines its position. Raises PatchDoesNotApply.
     """
     if patch.is_binary or not is_diffable(before, after):

@@ -1,4 +1,4 @@
-"""The user's selection: a set of keys, always closed over changes that depend on each other."""
+"""The user's selection: a set of keys that always includes the changes that they require."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,7 @@ def deselect(selection: Selection, keys: frozenset[Key], changes: ChangeSet) -> 
 
 
 def _choices_without(choices: Mapping[Key, LineSelection], keys: frozenset[Key]) -> Mapping[Key, LineSelection]:
-    """Return the partial selections without those of `keys`: a file selected or deselected whole has none."""
+    """Return the partial selections without those of `keys`: a file that is selected or deselected as a whole has none."""
     return {key: choice for key, choice in choices.items() if key not in keys} if choices else choices
 
 

@@ -1,6 +1,6 @@
-"""Symbolic links of a merged tree that lead out of the root or into a git directory, resolved over a table of links.
+"""Find symbolic links of a merged tree that lead out of the root or into a git directory, by a table of its links.
 
-The user may select some of the agent's changes only, so either side's entry may be at a path that the agent changed.
+The user may select only some of the agent's changes, so a path that the agent changed may have either side's entry.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from agent_dev.path_patterns import fold_path
 
 MAX_LINKS = 40  # the kernel's MAXSYMLINKS
-_MAX_STEPS = 10_000  # above that a link counts as one that leads out
+_MAX_STEPS = 10_000  # beyond that, a link counts as leading out
 
 # The possible entries at a path: a link's target, None for anything else or no entry.
 LookUpLinks = Callable[[bytes], Iterable[bytes | None]]
@@ -39,7 +39,7 @@ def escapes_root(path: bytes, target: bytes, look: LookUpLinks = no_links) -> bo
 def redirected_links(
     existing: Iterable[tuple[bytes, bytes]], agent: AgentLinks, user: Callable[[bytes], bytes | None]
 ) -> frozenset[bytes]:
-    """Return the agent's links through which an existing link of the user leads out that did not before."""
+    """Return the agent's links that make an existing link of the user lead out."""
     links = frozenset(path for path, targets in agent.items() if set(targets) - {None})
     found: set[bytes] = set()
     with_agent = combined_lookup(agent, user)
@@ -66,7 +66,7 @@ def _escaping_trail(path: bytes, target: bytes, look: LookUpLinks) -> frozenset[
 
 
 class _Resolver:
-    """Path resolutions still to follow: the current directory, the remaining names, the links passed."""
+    """Unfinished path resolutions: for each, the current directory, the remaining names, and the links followed so far."""
 
     def __init__(self, look: LookUpLinks) -> None:
         self.look = look
@@ -83,7 +83,7 @@ class _Resolver:
         return not target.startswith(b"/")
 
     def follow(self, folder: _Names, rest: _Names, through: _Names) -> _Names:
-        """Resolve names up to the next link; return the links passed if the path leads out."""
+        """Resolve names up to the next link; return the links followed if the path leads out."""
         for at, part in enumerate(rest, 1):
             self._steps += 1
             if self._steps > _MAX_STEPS or fold_path(part) == ".git" or (part == b".." and not folder):

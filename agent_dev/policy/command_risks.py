@@ -1,6 +1,6 @@
-"""Risks of commands that ran: those that send files away, or write into `.git`. Hints for a review; nothing is denied.
+"""Risks of commands that ran: they send files to other machines, or write to `.git`. Hints for a review; nothing is denied.
 
-A command is an argv; of a shell with `-c`, its script, in which each pipeline is judged. A command can do the same unnoticed.
+A command is judged by its argv, `sh -c` by each pipeline of its script. Programs can do the same without being noticed.
 """
 
 import re
@@ -37,7 +37,7 @@ _MAY_RISK = re.compile(
 )
 _LONGEST = 20_000  # characters of a script
 _HERE_DOCUMENT = re.compile(r"<<-?\s*(['\"]?)(\w+)\1(.*?)\n(.*?)\n\s*\2(?=\n|$)", re.DOTALL)
-# The output of a command that reads files or variables, as part of an argument.
+# The output of a command that reads files or variables, used in an argument.
 _OUTPUT = "\uf8ff"
 _SUBSTITUTION = re.compile(
     r"(?:\$\(|`)\s*(?:(?:cat|base64|env|printenv|tar|xxd|od|hexdump|gzip|zip|head|tail|openssl|find|ls|git)\b|<)[^()`]*[)`]"
@@ -177,7 +177,7 @@ def _sends(pipeline: list[_Simple]) -> bool:
 
 
 def _is_plain(one: _Simple) -> bool:
-    """Return whether a command writes only what its line says."""
+    """Return whether a command's output is only what its command line says."""
     is_plain = one.name in _PLAIN_SOURCES or (one.name == "jq" and bool({"-n", "--null-input", "-nc", "-nr"} & {*one.words}))
     return is_plain and _OUTPUT not in "".join(one.words)
 
@@ -234,7 +234,7 @@ def _data(one: _Simple, options: tuple[str, ...]) -> Iterator[str]:
 
 
 def _is_local(one: _Simple) -> bool:
-    """Return whether a command talks to this machine only."""
+    """Return whether a command connects only to this machine."""
     urls = [word for word in one.words[1:] if "://" in word]
     return all(map(_LOCAL.match, urls)) if urls else any(map(_LOCAL.match, one.words[1:]))
 

@@ -1,7 +1,7 @@
 """The rules of the command policy, on a program, its options, arguments and paths; the first match decides.
 
-A guard rail: it reads only the command line, and the same can be done in many other ways. The protection is the sandbox and
-the overlay.
+This is a guard rail: it reads only the command line, and a program can do the same in many other ways. The sandbox and the
+overlay are the protection.
 """
 
 import posixpath
@@ -58,7 +58,7 @@ _DEEPEST = 8  # nested wrappers
 
 
 class CommandRule(Value):
-    """A rule; it applies to a command that meets all conditions that have values; any one of the values is enough.
+    """A rule; it applies to a command that meets all its conditions; a condition is met by any one of its values.
 
     `programs`: patterns of the file name. `words`: the first operands. `options`: a letter (`-r`, also in a cluster) or a word
     (`--recursive`, `-delete`). `arguments`: patterns of any argument; `paths`: of any operand as an absolute path; `only`: of
@@ -105,7 +105,7 @@ ALLOWED = CommandDecision()
 
 
 class Policy:
-    """An ordered set of rules, indexed by the program's name: most commands match none."""
+    """An ordered set of rules, indexed by the program's name, since most commands match none."""
 
     def __init__(self, name: str, rules: tuple[CommandRule, ...]) -> None:
         self.name = name

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 def load_policy(name: str, home: str, environ: dict[str, str]) -> "Policy":
-    """Return the set of command rules of that name: the user's rules, then the shipped ones, then those of the set it extends."""
+    """Return a set of command rules by name: the user's rules, then the shipped ones, then those of the set it extends."""
     from agent_dev.policy import command_rules as policies  # deferred: not needed without a policy
 
     files = SettingsFiles(home, environ, "policy.json")

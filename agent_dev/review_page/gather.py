@@ -116,14 +116,14 @@ def create_page(
 
 
 def _rank(change: Change) -> int:
-    """Return the group of a change: to review first, others, ignored by git."""
+    """Return the rank of a change: needs review, other, ignored by git."""
     if _risks(change) or not change.is_clean:
         return 0
     return 2 if change.is_ignored else 1
 
 
 def _risks(change: Change) -> tuple[Risk, ...]:
-    """Return the risks to show: also that a change could not be assessed."""
+    """Return the risks to show, including that a change could not be assessed."""
     return change.known_risks if change.is_ignored else change.risks
 
 
@@ -186,7 +186,7 @@ def _notes(change: Change, notes: Sequence[ReviewNote]) -> Iterator[tuple[str, s
 
 
 def _three_way(review: Review, change: Change, budget: _PageBudget) -> ThreeWayView:
-    """Return the three versions of a change in conflict; nothing if it has no lines to compare."""
+    """Return the three versions of a change in conflict; None if it has no lines to compare."""
     found = review.reconciliations.get(change.key)
     if not change.conflict or found is None or found.merged is None:
         return ThreeWayView()

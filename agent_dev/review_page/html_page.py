@@ -1,4 +1,4 @@
-"""The HTML of a review page: no scripts, no links to elsewhere, every text escaped. The same content yields the same bytes."""
+"""The HTML of a review page: no scripts, no external links, every text escaped. The same content yields the same bytes."""
 
 import base64
 import hashlib

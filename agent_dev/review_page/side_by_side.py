@@ -53,7 +53,7 @@ def _signed_lines(hunk: ContextHunk, old: Sequence[bytes], new: Sequence[bytes])
 
 
 def _paired(lines: Iterable[_SignedLine], old_start: int, new_start: int) -> Iterator[PageRow]:
-    """Yield the rows of a hunk whose first lines have these indices; deleted lines are beside the added ones after them."""
+    """Yield the rows of a hunk whose first lines have these indices; deleted lines are next to the added lines after them."""
     old, new = old_start + 1, new_start + 1
     deleted: list[bytes] = []
     added: list[bytes] = []

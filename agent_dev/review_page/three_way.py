@@ -1,4 +1,4 @@
-"""A conflict as rows in three columns: the base version, yours and the agent's, with the changes of either side in full."""
+"""A conflict as rows in three columns: the base version, yours and the agent's, with all changes of both sides."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice, zip_longest
@@ -28,7 +28,7 @@ def compare_versions(merged: LineMerge, max_rows: int) -> ThreeWayView:
 
 
 def _hunks(merged: LineMerge) -> Iterator[tuple[str, bool, Iterator[ThreeWayRow]]]:
-    """Yield each changed region as a heading, whether it is a conflict, and its rows with those of its context."""
+    """Yield each changed region: a heading, whether it is a conflict, and its rows with their context."""
     at: _Position = (0, 0, 0)
     conflicts = 0
     regions = [(region, _versions(region)) for region in merged.regions]

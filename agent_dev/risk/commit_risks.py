@@ -17,9 +17,7 @@ SUBMODULE_MOVED = Risk(
     "The next update of the submodule checks out another commit; what is built or run from it changes.",
     "the commits between the two, and their branch",
 )
-UNSEEN_RULE = (
-    "unseen"  # the rule's name; it does not hold back an import because of a Git LFS object, of which the pointer has the size
-)
+UNSEEN_RULE = "unseen"  # the rule's name; it does not stop an import because of a Git LFS object, whose pointer states the size
 
 Texts = Mapping[str, bytes]  # blobs by id, as far as they are inspected
 
@@ -42,7 +40,7 @@ def risks_of_commit(
 ) -> dict[bytes, tuple[Risk, ...]]:
     """Return the risks of a commit's files by path, without files that have none; a file not in `texts` counts as too large.
 
-    `origins`: of renamed and copied files, by new path.
+    `origins`: those of renamed and copied files, by new path.
     """
     found = {one.path: _risks(one, rules, texts, leaves, (origins or {}).get(one.path)) for one in commit.changed_files}
     stems = deletions.changed_stems(one.path for one in commit.changed_files if one.new_mode)
@@ -55,7 +53,7 @@ def risks_of_commit(
 
 
 def link_targets(commits: Iterable[ParsedCommit], texts: Texts) -> dict[bytes, set[bytes | None]]:
-    """Return the symlink targets that commits set, by path; None stands for something other than a symlink."""
+    """Return the symlink targets that commits set, by path; None for anything other than a symlink."""
     found: dict[bytes, set[bytes | None]] = {}
     for one in (one for commit in commits for one in commit.changed_files):
         is_link = one.new_mode == _SYMLINK
@@ -69,7 +67,7 @@ def _risks(
     if one.new_mode == GITLINK:
         return (SUBMODULE_MOVED,)
     if one.old_mode == GITLINK and not one.new_mode:
-        return ()  # no update checks out anything from it any more
+        return ()  # updates no longer check out anything from it
     if one.path == b".gitmodules" and texts.get(one.new_oid) == b"" and one.old_mode != _SYMLINK != one.new_mode:
         return ()  # empty, as `git rm` of the last submodule leaves it
     before = _entry(0 if one.old_mode == GITLINK else one.old_mode, texts.get(one.old_oid))
@@ -94,7 +92,7 @@ def _entry(mode: int, data: bytes | None) -> Entry | None:
 
 
 def inspected_blobs(commits: tuple[ParsedCommit, ...]) -> tuple[tuple[str, ...], ...]:
-    """Return the blobs that rules inspect, those of one file together: the new one and the old one."""
+    """Return the blobs that rules inspect, in pairs per file: the new and the old one."""
     pairs = {
         tuple(oid for mode, oid in ((one.new_mode, one.new_oid), (one.old_mode, one.old_oid)) if mode): None
         for commit in commits

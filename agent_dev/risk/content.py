@@ -1,6 +1,6 @@
 """Find risks in the bytes that an agent added to a file, by line or by key, in linear time.
 
-The bytes are hostile, and a line may be as long as the file: every search is plain, or a pattern that cannot backtrack far.
+The bytes are hostile, and a line may be as long as the file: every search is a plain one, or a pattern with bounded backtracking.
 `before` is called only when there is something to compare.
 """
 
@@ -40,7 +40,7 @@ _LONGEST_LINE, _LARGEST_TOML = 2000, 256 << 10  # beyond these, tomllib takes qu
 
 
 def has_new_line(after: bytes, before: ReadBase, texts: tuple[str, ...]) -> bool:
-    """Return whether a new line contains one of these texts, regardless of the form of its letters.
+    """Return whether a new line contains one of these texts, regardless of case and Unicode form.
 
     A `*` in a text matches anything within the line, `{sh}` matches `sh` as a whole word.
     """
@@ -56,7 +56,7 @@ def has_new_line(after: bytes, before: ReadBase, texts: tuple[str, ...]) -> bool
 
 @cache
 def _grouped(texts: tuple[str, ...]) -> tuple[tuple[bytes, list[Pieces]], ...]:
-    """Group texts by a common piece, so that few searches suffice for most contents."""
+    """Group texts by a common piece, so that a few searches suffice for most contents."""
     every = [pieces for pieces in map(_pieces, texts) if pieces]
     words = [piece for pieces in every for piece, _ in pieces]
     groups: dict[bytes, list[Pieces]] = {}

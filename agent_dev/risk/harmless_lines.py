@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 
 from agent_dev.risk.new_lines import ReadBase
 
-# Letters and a few marks only: nothing that a tool reads (`vim:`, `coding=`, `/// script`), and no quotes.
+# Only letters and a few marks: nothing that a tool interprets (`vim:`, `coding=`, `/// script`), and no quotes.
 _WORDS = rb"[A-Za-z0-9 ,.()!?;\x80-\xff-]|(?<=[A-Za-z])'(?=[a-z])"
 _COMMENT = re.compile(rb"\s{0,80}#+(?:\s{1,80}(?:%b)*)?" % _WORDS)
 _PRINTED = rb"(?:%b|[:/_<>=+*@|#%%&\[\]{}~^])*" % _WORDS
@@ -17,7 +17,7 @@ _IGNORED = re.compile(
     rb"|(?:npm-debug|yarn-error|yarn-debug|lerna-debug|pnpm-debug)\.log\*?)?\s*"
 )
 
-# Return the part of a line that counts, None if nothing does.
+# Returns the part of a line that counts, None if nothing does.
 _Strip = Callable[[bytes], bytes | None]
 
 
@@ -48,12 +48,12 @@ def differs_in_other_lines(after: bytes, before: ReadBase, names: tuple[str, ...
 def _equal_ends(new: list[bytes], old: list[bytes]) -> tuple[int, int]:
     """Return the numbers of lines at the beginning and at the end that need no comparison.
 
-    Whether a line counts depends on the line before it, and for `#!` on its number. So at the end the equal lines are one
-    fewer, without the first two.
+    Whether a line counts depends on the line before it, and for `#!` on its number. So the first equal line at the end is
+    compared, as are the first two lines of a file.
     """
-    most = min(len(new), len(old))
-    first = next((at for at in range(most) if new[at] != old[at]), most)
-    left = most - max(first, 2)
+    shortest = min(len(new), len(old))
+    first = next((at for at in range(shortest) if new[at] != old[at]), shortest)
+    left = shortest - max(first, 2)
     same = next((at for at in range(left) if new[-1 - at] != old[-1 - at]), max(left, 0))
     return first, max(same - 1, 0)
 

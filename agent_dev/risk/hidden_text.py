@@ -8,7 +8,7 @@ from agent_dev.risk.new_lines import ReadBase, has_new_match
 from agent_dev.risk.plain_text import added_lines, may_match
 
 # Bidirectional controls, zero-width characters, fillers, tags, variation selectors without a symbol, C1 controls.
-# A joiner counts only between ASCII: emoji and some scripts need it. Tags count except the six that follow a flag.
+# A joiner counts only between ASCII characters: emoji and some scripts need it. Tags count, except the six that follow a flag.
 _HIDDEN = re.compile(
     rb"\xc2[\x80-\x9f\xad]|\xcd\x8f|\xd8\x9c|\xe1\x85[\x9f\xa0]|\xe1\x9e[\xb4\xb5]|\xe1\xa0\x8e|\xe2\x80[\x8b\x8e\x8f\xa8-\xae]"
     rb"|\xe2\x81[\xa0-\xa4\xa6-\xaf]|\xe3\x85\xa4"
@@ -18,7 +18,7 @@ _HIDDEN = re.compile(
     rb"|(?:\A|(?<=[\x00-\x22\x24-\x29\x2b-\x2f\x3a-\x7f])|(?<=[\xc3-\xdf][\x80-\xbf]))(?:\xef\xb8[\x80-\x8f]|\xf3\xa0[\x84-\x87].)",
     re.DOTALL,
 )
-_MARKS = re.compile(rb"\xe2\x80[\x8e\x8f]|\xd8\x9c")  # needed next to punctuation in right-to-left text
+_MARKS = re.compile(rb"\xe2\x80[\x8e\x8f]|\xd8\x9c")  # required next to punctuation in right-to-left text
 _RIGHT_TO_LEFT = re.compile(rb"[\xd6-\xdb][\x80-\xbf]|\xe0[\xa0-\xa3].|\xef[\xac-\xbb].")  # Hebrew, Arabic and related scripts
 # C0 without tab, newline, form feed; a lone CR; Ctrl-Z except at the end, where it ends a DOS file.
 _CONTROL = re.compile(rb"[\x00-\x08\x0b\x0e-\x19\x1b-\x1f]|\x1a(?!\s*\Z)|\r(?![\r\n]|\Z)")

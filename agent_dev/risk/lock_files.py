@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from agent_dev.risk.new_lines import ReadBase
 
 _ORIGIN = re.compile(rb"([a-z0-9+.-]{1,16})://([^/\s\"'<>,)\]}#?]*)|\bgit@([a-z0-9.-]{1,253}):")
-# Keys in lock files of npm and composer with addresses from which nothing is fetched.
+# Keys in lock files of npm and composer whose addresses are not used for downloads.
 _INFORMATIVE = frozenset(("funding", "support", "homepage", "authors", "bugs", "notification-url"))
 # The first line of a package, by format: the name before its version, or the key of its section.
 _HEADS = tuple(
@@ -168,7 +168,7 @@ def _put_row(found: Checksums, row: list[object]) -> None:
 
 
 def _version(node: Mapping[str, object]) -> str:
-    """Return the version in a part of a document, "" without one and for one that may move (`dev-main`)."""
+    """Return the version in a part of a document, "" without one and for one that can move (`dev-main`)."""
     state = node.get("state")
     texts = [(key, value.partition("#")[0]) for key in _VERSIONS if isinstance(value := node.get(key), str)]
     if not texts:

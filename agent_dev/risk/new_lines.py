@@ -1,4 +1,4 @@
-"""Search the new lines of a text, with plain searches and patterns that cannot backtrack far."""
+"""Search the new lines of a text, with plain searches and patterns with bounded backtracking."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ Finder = Callable[[bytes, int], int]
 
 
 def new_matching_lines(after: bytes, before: ReadBase, find: Finder) -> Iterator[bytes]:
-    """Yield each new line in which `find` finds something."""
+    """Yield each new line in which `find` finds a match."""
     known: frozenset[bytes] | None = None
     for line in matching_lines(after, find):
         if known is None:
@@ -23,7 +23,7 @@ def new_matching_lines(after: bytes, before: ReadBase, find: Finder) -> Iterator
 
 
 def matching_lines(data: bytes, find: Finder) -> Iterator[bytes]:
-    """Yield the lines in which `find` finds something."""
+    """Yield the lines in which `find` finds a match."""
     at = find(data, 0)
     while at >= 0:
         end = data.find(b"\n", at)
@@ -33,7 +33,7 @@ def matching_lines(data: bytes, find: Finder) -> Iterator[bytes]:
 
 
 def pattern_finder(pattern: "re.Pattern[bytes]") -> Finder:
-    """Return a function that finds a pattern."""
+    """Return a function that searches for a pattern."""
 
     def find(data: bytes, start: int) -> int:
         found = pattern.search(data, start)

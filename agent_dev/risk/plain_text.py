@@ -1,7 +1,7 @@
 """The normal form of text that risk rules search, computed in a few passes over the bytes.
 
-Each pass is one call into C, so non-ASCII text takes about as long as ASCII. Questions about non-ASCII characters are answered
-from the set of the text's characters: a few hundred, where the text has a million.
+Each pass is one call into C, so non-ASCII text takes about as long as ASCII. Tests for non-ASCII characters use the set of the
+text's characters: a few hundred in a text of a million.
 """
 
 import re
@@ -14,7 +14,7 @@ from agent_dev.sanitize import HIDDEN
 
 _MANY_LINES = 4 << 10  # bytes: only the new lines of a larger text are searched
 _FEW = 16  # up to this number, characters are removed one by one
-_MOST_MARKS = 30  # combining marks in a row (UAX 15, stream-safe text); ordering more takes quadratic time
+_MAX_MARKS = 30  # combining marks in a row (UAX 15, stream-safe text); ordering more takes quadratic time
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x09, 0x0A, 0x0D))
 _NOT_PRINTABLE = bytes(code for code in range(256) if code not in _PRINTABLE)
 _LOWER = bytes(range(256)).lower()
@@ -46,7 +46,7 @@ def fold_content(data: bytes) -> bytes:
     text = _without(text, letters & _invisible()).casefold()
     marks = {mark for letter in letters if ord(letter) > 0x7F for mark in letter.casefold() if unicodedata.combining(mark)}
     if marks:
-        text = _runs(frozenset(marks)).sub(lambda found: found[0][:_MOST_MARKS], text)
+        text = _runs(frozenset(marks)).sub(lambda found: found[0][:_MAX_MARKS], text)
     return unicodedata.normalize("NFKC", text).encode("utf-8", "surrogateescape")
 
 
@@ -66,7 +66,7 @@ def _invisible() -> frozenset[str]:
 @lru_cache(maxsize=8)
 def _runs(marks: frozenset[str]) -> "re.Pattern[str]":
     some = re.escape("".join(sorted(marks)))
-    return re.compile(f"[{some}][{some}]{{{_MOST_MARKS},}}")  # the first class lets the search skip quickly
+    return re.compile(f"[{some}][{some}]{{{_MAX_MARKS},}}")  # the first class lets the search skip quickly
 
 
 @lru_cache(maxsize=2)

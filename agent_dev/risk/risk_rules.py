@@ -90,10 +90,10 @@ def find_risks(
 ) -> tuple[Risk, ...]:
     """Return the risks of a change in the order of the rules.
 
-    `after`: the agent's bytes; of a file larger than MAX_INSPECTED_SIZE at least the first ones. `before` reads the base's bytes
-    and is called only when a rule compares; of a renamed or copied file it is the origin, with which rules compare that apply to
-    both places. `is_embedded`: the change is in a repository that the agent created. `leaves`: whether a symlink leads out of
-    the root; by default judged by its target alone.
+    `after`: the agent's bytes; for a file larger than MAX_INSPECTED_SIZE at least the first ones. `before` reads the base's
+    bytes, and is called only if a rule compares them; rules that apply to both paths of a renamed or copied file compare it
+    with its origin. `is_embedded`: the change is in a repository that the agent created. `leaves`: whether a symlink leads out
+    of the root; by default judged by its target alone.
     """
     index = _index(rules)
     has_content = bool(after) and change.kind is not ChangeKind.METADATA
@@ -223,10 +223,10 @@ class _Index:
         return self.known[path, applicable]
 
     def alike(self, path: bytes, origin: bytes) -> frozenset[int]:
-        """Return the numbers of the rules for which a file moved or copied to `path` is as new as its difference.
+        """Return the numbers of the rules for which only the difference to the origin of a renamed or copied file is new.
 
-        A rule with paths is not one of them if the origin has another name, or is farther from the root, where fewer tools
-        read it.
+        A rule with paths is not among them if the origin has another name, or is farther from the root, where fewer tools read
+        it.
         """
         found = frozenset(self.candidates(path, self._all)) & frozenset(self.candidates(origin, self._all))
         return found if path.count(b"/") >= origin.count(b"/") else found & frozenset(self.pathless)

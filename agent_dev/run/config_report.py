@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from agent_dev.config import load, trust_store
-from agent_dev.config.options import RunOptions, options_layer
+from agent_dev.config.options import RunOptions, settings_request
 from agent_dev.config.profile import BUILT_IN, OFF
 from agent_dev.linux import users
 from agent_dev.session.sessions import CommandContext
@@ -26,16 +26,8 @@ def effective_values(where: CommandContext, options: RunOptions, agent: str) -> 
         if trust_store.has_settings(where.root)
         else load.SettingsRequest.repository
     )
-    request = load.SettingsRequest(
-        agent=agent,
-        home=home,
-        environ=where.environ,
-        config=options.config,
-        profile_file=options.profile_file,
-        flags=options_layer(options),
-        repository=repository,
-    )
-    settings = load.load_settings(request)
+    request = settings_request(agent, home, where.environ, options)
+    settings = load.load_settings(request.replace(repository=repository))
     values = []
     for key, value in settings.profile.as_dict().items():
         for name, item in _items(key, value):

@@ -51,8 +51,8 @@ class Finding:
         return self.state is FindingState.FAILED
 
 
-def _wrong_if(is_so: object) -> FindingState:
-    return FindingState.FAILED if is_so else FindingState.OK
+def _wrong_if(problem: object) -> FindingState:
+    return FindingState.FAILED if problem else FindingState.OK
 
 
 def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...]:
@@ -152,12 +152,12 @@ def _landlock() -> Finding:
     rules = f"no file rules for `nested: false`: {missing}" if missing else "file rules for `nested: false`"
     if syscalls.has_landlock_scopes():
         return Finding("Landlock", f"version {version}: blocks signals to the host and its abstract sockets; {rules}")
-    cure = "agents with the host's network reach its abstract sockets: use --net none, or Linux 6.12 with Landlock"
+    remedy = "agents with the host's network reach its abstract sockets: use --net none, or Linux 6.12 with Landlock"
     return Finding(
         "Landlock",
         f"version {version} without scopes; {rules}" if version else f"not available; {rules}",
         FindingState.UNAVAILABLE,
-        cure,
+        remedy,
     )
 
 
@@ -166,9 +166,9 @@ def _limits(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
     busctl = programs.find_program("busctl", where.environ, untrusted) or ""
     if probe.has_limit_groups(busctl, where.environ):
         return Finding("limits", "apply to the whole sandbox (tested)")
-    cure = "a systemd user session, or a delegated control group, lets it apply to the whole sandbox"
+    remedy = "a systemd user session, or a delegated control group, lets it apply to the whole sandbox"
     return Finding(
-        "limits", "a memory limit applies per process: no control group can be created", FindingState.UNAVAILABLE, cure
+        "limits", "a memory limit applies per process: no control group can be created", FindingState.UNAVAILABLE, remedy
     )
 
 
@@ -177,8 +177,8 @@ def _network() -> Finding:
     reason = probe.error_in_child(namespace.try_support)
     if not reason:
         return Finding("net: allow, ask", "works (tested)")
-    cure = "the kernel needs nf_tables with NAT and reject: sudo modprobe -a nft_chain_nat nft_nat nft_reject_inet"
-    return Finding("net: allow, ask", reason, FindingState.UNAVAILABLE, cure)
+    remedy = "the kernel needs nf_tables with NAT and reject: sudo modprobe -a nft_chain_nat nft_nat nft_reject_inet"
+    return Finding("net: allow, ask", reason, FindingState.UNAVAILABLE, remedy)
 
 
 def _containers(net: str) -> Finding:
@@ -232,12 +232,12 @@ def _state(where: CommandContext) -> Finding:
             reason = probe.overlay_error(folder)
     except OSError as error:
         reason = f"not writable: {error.strerror}"
-    cure = "set `state:` in config.yaml to a directory on ext4, xfs or btrfs" if reason else ""
+    remedy = "set `state:` in config.yaml to a directory on ext4, xfs or btrfs" if reason else ""
     return Finding(
         "state directory",
         f"{where.store.path}: {reason or 'supports overlays (tested)'}",
         _wrong_if(reason),
-        remedy=cure,
+        remedy=remedy,
     )
 
 
@@ -274,8 +274,8 @@ def _cloud(net: str) -> list[Finding]:
         return []
     if net != "host":
         return [Finding("cloud metadata", f"unreachable with net: {net}")]
-    cure = "use --net none, or remove the machine's role and user data"
-    return [Finding("cloud metadata", machine.METADATA_WARNING.format(cloud), FindingState.UNAVAILABLE, cure)]
+    remedy = "use --net none, or remove the machine's role and user data"
+    return [Finding("cloud metadata", machine.METADATA_WARNING.format(cloud), FindingState.UNAVAILABLE, remedy)]
 
 
 def _terminal(where: CommandContext) -> Finding:

@@ -180,10 +180,10 @@ def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None,
     if supervisor is not None:
         from agent_dev.run import command_policy  # only with a supervisor
 
-        tally = supervisor.finish(is_kept=is_kept)
-        outcome = outcome.replace(denied=tally.denied)
+        log_summary = supervisor.finish(is_kept=is_kept)
+        outcome = outcome.replace(denied=log_summary.denied)
         if is_kept and supervisor.has_policy:
-            record = command_policy.with_policy_log(f"{job.session.folder}/commands.jsonl", record, job.prepared, tally)
+            record = command_policy.with_policy_log(f"{job.session.folder}/commands.jsonl", record, job.prepared, log_summary)
     if setup.gateway is not None:
         record, lines = services.end_gateway(job, record, setup.gateway, is_kept=is_kept)
         outcome = outcome.replace(network_notices=lines)

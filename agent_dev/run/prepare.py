@@ -4,7 +4,7 @@ import os
 
 from agent_dev import paths as agent_dev_paths
 from agent_dev.config import load
-from agent_dev.config.options import options_layer
+from agent_dev.config.options import settings_request
 from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS, Profile, Settings
 from agent_dev.errors import (
     AgentNotInstalled,
@@ -110,23 +110,15 @@ def _require_known(agent: str, settings: Settings, profile_file: str) -> None:
 
 def _settings(request: RunRequest, agent: str, home: str, root: str) -> tuple[Settings, tuple[str, ...]]:
     """Return the settings, with the repository's own if they are trusted and with paths expanded, and notices about these."""
-    options = request.options
-    settings_request = load.SettingsRequest(
-        agent=agent,
-        home=home,
-        environ=request.environ,
-        config=options.config,
-        profile_file=options.profile_file,
-        flags=options_layer(options),
-    )
-    settings = load.load_settings(settings_request)
+    wanted = settings_request(agent, home, request.environ, request.options)
+    settings = load.load_settings(wanted)
     if not os.path.lexists(f"{root}/.agent-dev.yaml"):
         return _expand_fields(settings, home, root), ()
     from agent_dev.config import trust_store  # most repositories have no settings of their own
 
     state = store.state_store(expand(settings.profile.state, home), request.environ).path
     layer, notice = trust_store.load_layer(state, root)
-    settings = load.load_settings(settings_request.replace(repository=layer))
+    settings = load.load_settings(wanted.replace(repository=layer))
     return _expand_fields(settings, home, root), (notice,) if notice else ()
 
 

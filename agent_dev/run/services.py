@@ -259,7 +259,7 @@ def with_last_checkpoint(job: "RunJob", record: store.Record, outcome: "RunOutco
     from agent_dev.checkpoint import last_checkpoint  # after the agent
 
     seen = outcome.review_cache  # None if directories had to be made readable
-    if job.reviews_next and seen is not None and last_checkpoint.may_run_beside_review(seen.changes.changes):
+    if job.reviews_next and seen is not None and last_checkpoint.may_run_during_review(seen.changes.changes):
         return outcome.replace(last_checkpoint=last_checkpoint.LastCheckpoint(lambda: _take_last_checkpoint(job, record)))
     return outcome.replace(checkpoint_error=_take_last_checkpoint(job, record))
 

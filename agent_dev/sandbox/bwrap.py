@@ -4,7 +4,7 @@ from agent_dev.paths import is_below
 from agent_dev.sandbox.plan import Bind, Dev, File, Mask, MaskedView, Mount, Overlay, Proc, SandboxPlan, Scratch, Symlink, Tmpfs
 from agent_dev.value import Value
 
-# The process that mounts overlays, and anything at a path where an agent could have placed a link.
+# The process that mounts overlays, and everything at paths where an agent could have created a link.
 BY_BWRAP = "bwrap"  # bubblewrap >= 0.12: has --overlay and refuses links while it creates mount points
 BY_LAUNCHER = "launcher"  # the setup process, in its own mount namespace, on descriptors opened without following links
 
@@ -141,6 +141,6 @@ def _for_shell(mount: Mount, version: tuple[int, int, int]) -> Mount:
         case Overlay(target, lower, _, _):
             return Scratch(target, lower) if version >= HAS_OVERLAY else Bind(target, lower)
         case MaskedView(target, _, _) if version < HAS_OVERLAY:
-            return Tmpfs(target, 4096)  # hide everything rather than show credentials
+            return Tmpfs(target, 4096)  # hides everything, so that no credentials are shown
         case _:
             return mount

@@ -1,8 +1,8 @@
 """Control groups that limit memory and processes of a whole sandbox.
 
-Created below our group or an ancestor delegated to us, otherwise by the user's systemd, with the call that `systemd-run --user
---scope` makes, for an existing process. Without either, only per-process limits (setrlimit) apply. Version 2, and version 1 where
-it has the controllers. See docs/decisions/0013-limits.md.
+They are created below our group or an ancestor that is delegated to us, otherwise by the user's systemd, for an existing
+process, with the call of `systemd-run --user --scope`. If neither works, only per-process limits (setrlimit) apply. Version 2
+is used, and version 1 where it has the controllers. See docs/decisions/0013-limits.md.
 """
 
 import os
@@ -45,7 +45,7 @@ class LimitGroups:
         self._inner = ""
 
     def add_process(self, pid: int, inner: str) -> None:
-        """Move a process and its future children into a child, `inner`, of the groups, as far as this machine allows."""
+        """Move a process and its future children into a subgroup, `inner`, of the groups, as far as this machine allows."""
         self._inner = inner
         for limit, value in self._limits.items():
             folder = next(

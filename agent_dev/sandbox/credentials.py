@@ -1,4 +1,4 @@
-"""Paths of passwords, tokens and keys: below the home by program, and by name in a repository."""
+"""Paths of passwords, tokens and keys: by program in the home, and by name in a repository."""
 
 # Below the home, by program; a path that ends in a slash is a directory of credentials only. Where a shown directory has or
 # could have one, the agent sees an empty file or an empty directory.

@@ -1,8 +1,8 @@
-"""The /etc of the sandbox: the parts of the host's that programs need; its files are an image, made once and bound read-only.
+"""The /etc of the sandbox: the parts of the host's that programs need. Its files are in an image, made once and bound read-only.
 
-Each mount costs 0.15 ms at the start, and there would be thirty. The image is cached under a key made from its sources (inode,
-size, mtime of each file), so a change on the host makes a new one. Images are never changed, and an image is kept for 30 days
-after its last use. Directories are bound over it live: changes of their content show, a replaced directory does not.
+Thirty mounts would each cost 0.15 ms at the start. The image is cached under a key of its sources (inode, size, mtime of each
+file), so a change on the host causes a new one. Images are never changed, and are kept for 30 days after their last use.
+Directories are bound over the image: changes of their content are visible, replacing a directory is not.
 """
 
 import binascii
@@ -169,7 +169,7 @@ def _with_own_name(hosts: bytes) -> bytes:
 
 
 def _read(path: str) -> bytes | None:
-    """Return a small world-readable regular file; unreadable files stay so, for root too."""
+    """Return a small world-readable regular file; others stay unreadable in the sandbox, even if root starts it."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:

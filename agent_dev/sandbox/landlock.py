@@ -23,7 +23,7 @@ def _access(mount: Mount) -> str:
 
 
 def is_shown(plan: SandboxPlan, path: str) -> bool:
-    """Return whether the sandbox shows a system program at its own path, where no agent can write to it."""
+    """Return whether the sandbox shows a system program at its own path, at which no agent can write."""
     system = (m for m in plan.mounts if isinstance(m, Bind) and not m.writable and m.source == m.target)
     return any(is_below(path, mount.target) for mount in system) and not any(is_below(path, w) for w in plan.writable_targets())
 

@@ -1,6 +1,6 @@
 """Test whether Landlock rules can be applied in addition to the mounts, and add them to a plan.
 
-Why in the sandbox, and why for so few profiles: docs/decisions/0025-landlock-rules.md.
+For the reasons, see docs/decisions/0025-landlock-rules.md.
 """
 
 import os

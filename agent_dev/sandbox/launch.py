@@ -24,7 +24,7 @@ _KIND, _FILES = 0o170000, (0o100000, 0o040000, 0o060000)  # file, directory, blo
 
 
 class Sandbox(Value):
-    """A sandbox that is built and blocked just before the agent, or running."""
+    """A sandbox that is built and blocked before the agent starts, or running."""
 
     setup_pid: int  # pid of the setup process, our child
     init_pid: int  # pid, in our namespace, of the recorded pid namespace's init; leads the sandbox's process group
@@ -38,7 +38,7 @@ class Sandbox(Value):
 
 
 class SetupProcess:
-    """A setup process, started early, that waits for its spec; kill it when there will be none."""
+    """A setup process, started early, that waits for its spec; kill it if there will be none."""
 
     def __init__(self, *, namespaces: bool = True, terminal: Terminal | None = None) -> None:
         """`terminal`: one for all standard streams, instead of the user's."""
@@ -105,7 +105,7 @@ class SetupProcess:
                 helper.kill()
 
     def has_own_cgroups(self) -> bool:
-        """Return whether the sandbox has its own control groups wherever it could write others; waits for the setup process."""
+        """Return whether the sandbox has its own group in each hierarchy that it could write to; waits for the setup process."""
         is_alone = os.read(self._cgroups, 1) == b"y"
         os.close(self._cgroups)
         return is_alone
@@ -226,7 +226,7 @@ def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, se
 
 
 def _check_size(mounts: "list[File | Mask]", limit: int) -> None:
-    """Refuse a `file-size` limit that bubblewrap would reach itself: it would silently truncate the files that it writes."""
+    """Refuse a `file-size` limit that bubblewrap itself would reach: it would silently truncate the files that it writes."""
     for mount in mounts:
         if limit and isinstance(mount, File) and len(mount.data) > limit:
             message = (
@@ -261,7 +261,7 @@ def _notify_filter(plan: SandboxPlan, supervisor: "SupervisorHandle", bwrap: str
 
 
 def close_inherited() -> None:
-    """Keep descriptors that our parent left open from being inherited by the sandbox."""
+    """Prevent the sandbox from inheriting descriptors that our parent left open."""
     for name in os.listdir("/proc/self/fd"):
         if int(name) > 2:
             try:

@@ -1,4 +1,4 @@
-"""Mask credentials: find them in shown directories and repositories, and make empty files to mount over them."""
+"""Mask credentials: find them in shown directories and repositories, and create empty files to mount over them."""
 
 import os
 
@@ -19,7 +19,7 @@ def create_mask_layer(path: str, blanks: tuple[MaskEntry, ...]) -> None:
     try:
         os.rename(temp, path)
     except OSError:
-        from agent_dev.fs.rmtree import remove_tree  # another start made it first
+        from agent_dev.fs.rmtree import remove_tree  # another start created it first
 
         remove_tree(temp)
 
@@ -71,7 +71,7 @@ def find_masked(root: str, patterns: tuple[str, ...], upper: str = "") -> tuple[
 
 
 def filter_unmasked(root: str, patterns: tuple[str, ...], paths: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the paths of a root that no pattern masks, by themselves or by a parent directory."""
+    """Return the paths of a root that no pattern masks, directly or by a parent directory."""
     hidden = find_masked(root, patterns)
     return tuple(path for path in paths if not any(is_below(os.path.realpath(f"{root}/{path}"), mask) for mask in hidden))
 

@@ -1,4 +1,4 @@
-"""Open the overlay of a root, as a running sandbox sees it, from outside.
+"""Open the overlay of a root from outside, as a running sandbox sees it.
 
 The agent can move the directories above a root in its home and replace them by links, so no link in the path is followed.
 """

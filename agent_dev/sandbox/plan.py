@@ -179,7 +179,7 @@ class SandboxPlan(Value):
         return tuple(m.target for m in self.mounts if isinstance(m, Overlay) or (isinstance(m, Bind) and m.writable))
 
 
-# The sbin directories come last: every directory before a program's own is searched whenever the program starts.
+# The sbin directories come last: each directory before a program's own one is searched whenever the program starts.
 SYSTEM_PATH = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin")
 
 
@@ -281,7 +281,7 @@ def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tupl
 
 
 def _with_credentials(env: dict[str, str], profile: Profile, stand_ins: dict[str, str]) -> dict[str, str]:
-    """Return variables without those that may hold a real key, and with what leads programs to stand-in keys."""
+    """Return variables without those that may hold a real key, and with those that make programs use stand-in keys."""
     from agent_dev.config import credentials  # deferred: most users have none
 
     kept = {name: value for name, value in env.items() if name not in credentials.hidden_variables(profile.credentials)}
@@ -299,7 +299,7 @@ def agent_home_path(profile: Profile, home: str, root: str) -> str:
 
 
 def network_key(profile: Profile) -> str:
-    """Return a key of the network that sessions with a profile use: the mode, with a gateway also the rules."""
+    """Return a key of the network that a profile's sessions use: the mode and, with a gateway, the rules."""
     if profile.net not in GATEWAY_NETS:
         return profile.net
     rules = repr((profile.allow, profile.deny, *((profile.credentials,) if profile.credentials else ())))

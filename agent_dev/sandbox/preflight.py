@@ -1,4 +1,4 @@
-"""Quick checks before a start: entries that the agent cannot change, likely secrets, script interpreters, terminfo."""
+"""Quick checks before a start: for entries that the agent cannot change, likely secrets, script interpreters, and terminfo."""
 
 import os
 import stat

@@ -20,13 +20,13 @@ def overlay_error(folder: str) -> str:
     for name in ("lower", "upper", "work", "mount"):
         os.mkdir(f"{folder}/{name}")
 
-    def trial() -> None:
+    def attempt() -> None:
         setup_process.enter_namespaces()
         syscalls.mount(None, "/", None, syscalls.REC | syscalls.SLAVE)
         target = os.open(f"{folder}/mount", os.O_PATH | os.O_DIRECTORY)
         setup_process.mount_overlay(f"{folder}/lower", f"{folder}/upper", f"{folder}/work", target)
 
-    reason = error_in_child(trial)
+    reason = error_in_child(attempt)
     work = f"{folder}/work/work"  # created by the kernel with mode 000
     if os.path.isdir(work):
         os.chmod(work, 0o700)
@@ -53,13 +53,13 @@ def has_limit_groups(busctl: str, environ: dict[str, str]) -> bool:
     return not missing
 
 
-def error_in_child(trial: Callable[[], None]) -> str:
+def error_in_child(attempt: Callable[[], None]) -> str:
     """Return why a trial fails in a child process, "" if it works."""
     output, output_w = os.pipe()
     pid = os.fork()
     if pid == 0:
         try:
-            trial()
+            attempt()
         except OSError as error:
             os.write(output_w, str(error.strerror or error).encode())
         finally:

@@ -1,7 +1,7 @@
 """Pipes and copying processes between the sandbox and files that the user redirects to and from.
 
-In the sandbox, `/proc/self/fd/0` would reopen the file, also for writing, and a directory would lead out of every mount; a pipe
-refers to no file of the host. The same holds for a terminal that is not our controlling one: its output is copied, and it is
+In the sandbox, `/proc/self/fd/0` would reopen the file, even for writing, and a directory would lead out of every mount; a pipe
+refers to no file of the host. The same applies to a terminal that is not our controlling one: output to it is copied, and it is
 never read. Loaded only if something is redirected.
 """
 

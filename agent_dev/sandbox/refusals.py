@@ -1,4 +1,4 @@
-"""Refuse unsafe paths before anything is created, each with a reason."""
+"""Refuse unsafe paths, each with a reason, before anything is created."""
 
 from agent_dev.paths import is_below
 from agent_dev.value import Value

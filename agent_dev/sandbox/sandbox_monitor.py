@@ -54,7 +54,7 @@ class SandboxMonitor:
         self._is_stop_requested = False
         self._end_signal = 0  # the signal to end with; 0: none yet
         self._time_to_kill = _TERM_TIMEOUT
-        self._is_signalled = False  # bubblewrap does not pass a signal on to an agent that starts later
+        self._is_signalled = False  # bubblewrap does not forward a signal to an agent that starts later
         self._checked_at = 0  # ns since 1970
         self._marks = self._stat_watched()
         self._is_changing = False  # it had changed at the last check
@@ -121,15 +121,15 @@ class SandboxMonitor:
         while not self.has_ended_within(1 << 30):
             continue
 
-    def _step(self, waited: int) -> None:
+    def _step(self, elapsed: int) -> None:
         self._end_if_full()
-        self._end_if_requested(waited)
-        self._end_with_agent(waited)
+        self._end_if_requested(elapsed)
+        self._end_with_agent(elapsed)
         if self._terminal.exists():
             self._follow_job()
         for check in self.checks:
             check()
-        self._since_check += waited
+        self._since_check += elapsed
         if self._since_check >= _REPO_INTERVAL:
             self._since_check = 0
             self._refresh_if_changed()
@@ -153,7 +153,7 @@ class SandboxMonitor:
         if level > 1:
             self._time_to_kill = 0  # it keeps writing
 
-    def _end_if_requested(self, waited: int) -> None:
+    def _end_if_requested(self, elapsed: int) -> None:
         if self._watch.deadline and not self._end_signal and time.monotonic_ns() >= self._watch.deadline:
             self._end_signal, self.has_timed_out = signals.TERM, True
         if not self._end_signal:
@@ -163,18 +163,18 @@ class SandboxMonitor:
             self.end_signal = self._end_signal
             _signal_group(self._sandbox.process_group, self.end_signal)
             _signal_group(self._sandbox.process_group, signals.CONT)
-        self._time_to_kill -= waited
+        self._time_to_kill -= elapsed
         if self._time_to_kill <= 0:
             launch.kill_sandbox(self._sandbox)
 
-    def _end_with_agent(self, waited: int) -> None:
-        """Kill the sandbox some time after the agent: an agent could trace or overwrite init, which would not exit."""
+    def _end_with_agent(self, elapsed: int) -> None:
+        """Kill the sandbox some time after the agent: an agent could trace or overwrite init, which then would not exit."""
         if self._agent_fd < 0:
             self._agent = self._agent or self._find_agent()
             self._agent_fd = _pidfd(self._agent)
         if self._agent_fd >= 0 and not launch.has_process_ended(self._agent_fd):
             return
-        self._since_agent_ended += waited
+        self._since_agent_ended += elapsed
         if self._since_agent_ended >= (_REAP_TIMEOUT if self._agent_fd >= 0 else _UNSEEN_TIMEOUT):  # it may not have started
             self.exit_code = _exit_code(self._agent)
             launch.kill_sandbox(self._sandbox)
@@ -197,7 +197,7 @@ class SandboxMonitor:
             self._resume()
 
     def _is_agent_stopped(self) -> bool:
-        """Return whether the agent stopped itself; only its state shows it, bubblewrap does not pass it on."""
+        """Return whether the agent stopped itself; only its process state shows that, bubblewrap does not report it."""
         if not self._agent:
             self._agent = self._find_agent()
         return self._agent != 0 and _state(self._agent) == _STOPPED and _state(self._agent) == _STOPPED
@@ -245,7 +245,7 @@ class SandboxMonitor:
         return tuple(stamps)
 
     def _refresh_if_changed(self) -> None:
-        """Refresh after a change and a few times later: a name that is in use inside at that moment is not refreshed."""
+        """Refresh after a change and a few times later, since a name that is in use inside at that moment is not refreshed."""
         has_changed = self._has_changed()
         was_changing, self._is_changing = self._is_changing, has_changed
         if has_changed:

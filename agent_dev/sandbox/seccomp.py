@@ -1,6 +1,6 @@
 """The table of system calls refused in the sandbox, and its filter for `bwrap --seccomp` (seccomp(2)).
 
-A call that programs try and can do without fails with ENOSYS, as on an older kernel; a harmful call fails with EPERM. A call
+A call for which programs have a fallback fails with ENOSYS, as on an older kernel; a harmful call fails with EPERM. A call
 without a rule is allowed. Rules apply in order, the first match decides; `program(more=…)` puts further rules first. Why a
 denylist, and why it is assembled here: docs/decisions/0012-system-call-filter.md.
 """
@@ -122,7 +122,7 @@ BASE_RULES = (
     Rule("terminal", _EPERM, ("ioctl",), (ArgumentCheck(1, one_of=(0x5412, 0x541C, 0x5423, 0x540C)),)),
     # 0x4Bxx and 0x56xx: fonts, keys and switching of the Linux console. The higher bytes must be zero, or 0x80045600 would match.
     Rule("console", _EPERM, ("ioctl",), (ArgumentCheck(1, one_of=(0x4B, 0x56), shift=8),)),
-    # A tracer could keep init from noticing the end of the agent; 0 is TRACEME, which has no pid.
+    # A tracer could prevent init from noticing the end of the agent; 0 is TRACEME, which has no pid.
     Rule("tracing of pid 1", _EPERM, ("ptrace",), (ArgumentCheck(0, none_of=(0,)), ArgumentCheck(1, one_of=(1,)))),
     # The keyring of the user's session has no namespace.
     Rule("keyring", _ENOSYS, ("add_key", "request_key", "keyctl")),

@@ -233,7 +233,7 @@ def _start_and_wait(order: SetupSpec, pipes: Pipes, *, namespaces: bool, in_fore
     join_socket = _listen(order.join_socket)
     if syscalls.has_landlock_scopes() and not order.has_landlock_step:
         syscalls.restrict_scopes()
-    terminal = open_terminal() if in_foreground else -1  # now: the filter may stop the call until the supervisor is attached
+    terminal = open_terminal() if in_foreground else -1  # now, before the filter can stop the call
     listener = _install_listener(order.notify_filter, is_needed=order.is_listener_required)
     ready, ready_w = os.pipe()
     init = os.fork()
@@ -289,7 +289,7 @@ def _run_init(order: SetupSpec, pipes: Pipes, ready: int, listener: int, *, name
         os.close(pipes.report)
         if os.read(pipes.go, 1):
             if listener >= 0:
-                os.close(listener)  # otherwise we would wait forever once the supervisor is gone
+                os.close(listener)  # otherwise we would wait forever if the supervisor died
             _exec(order, pipes)
     except OSError as error:
         os.write(ready, _failure(error))
@@ -348,7 +348,7 @@ def _bind_early(source: str, path: str) -> None:
 
 
 def _protect_program(path: str) -> None:
-    """Bind bubblewrap read-only over itself: by `/proc/1/exe`, an agent of its owner could otherwise change its mode."""
+    """Bind bubblewrap read-only over itself: otherwise an agent of its owner could change its mode through `/proc/1/exe`."""
     target = os.open(path, os.O_PATH | os.O_CLOEXEC)
     try:
         _bind(path, target, syscalls.ATTR_RDONLY)
@@ -403,11 +403,11 @@ def _bind(source: str, target: int, attributes: int) -> None:
 
 
 def mount_overlay(lower: str, upper: str, work: str, target: int, middle: str = "") -> None:
-    """Mount an overlay at an open directory; layers are passed by descriptor, so any name works and none is visible."""
-    lowers = (middle, lower) if middle else (lower,)
-    sources = ":".join(["/proc/self/fd/{}"] * len(lowers))
+    """Mount an overlay at an open directory; layers are passed by descriptor, so that any name works and no name is visible."""
+    lower_layers = (middle, lower) if middle else (lower,)
+    sources = ":".join(["/proc/self/fd/{}"] * len(lower_layers))
     layers = f"lowerdir={sources},upperdir=/proc/self/fd/{{}},workdir=/proc/self/fd/{{}},userxattr"
-    _mount_layers(layers, (*lowers, upper, work), target, syscalls.NOSUID | syscalls.NODEV)
+    _mount_layers(layers, (*lower_layers, upper, work), target, syscalls.NOSUID | syscalls.NODEV)
 
 
 def mount_masked_view(lower: str, mask_layer: str, target: int) -> None:

@@ -59,7 +59,7 @@ def _ssh_agent_socket(context: SocketContext) -> str:
 
 
 def _gpg_agent(context: SocketContext) -> SharedSocket:
-    """Share the restricted socket if there is one, at the path where gpg expects it: no variable names it."""
+    """Share the restricted socket if there is one, at the path where gpg expects it, since no variable names it."""
     runtime, folder = _runtime(context), f"/run/user/{context.uid}"
     candidates = [
         f"{path}/{name}"
@@ -109,7 +109,7 @@ def _display(context: SocketContext) -> SharedSocket:
 def _unused_display() -> int:
     """Return the number of a display without an abstract socket.
 
-    Clients try that one first. Landlock denies it with EPERM, at which they give up; if it does not exist, they use the other.
+    Clients try the abstract socket first. If Landlock denies it (EPERM) they give up; if it does not exist, they use the other.
     """
     with open("/proc/net/unix", "rb") as file:
         used = file.read()

@@ -1,7 +1,7 @@
 """Find credentials in tool directories and caches by file name, to a bounded depth, and cache the result.
 
-A start checks the mtimes of the directories searched before and searches again where one changed. A git config is not masked but
-replaced by a copy without secrets: a cache of repositories has to keep working.
+A start checks the mtimes of the searched directories, and searches again if one changed. A git config is not masked, but
+replaced by a copy without secrets, so that a cache of repositories keeps working.
 """
 
 import os
@@ -112,12 +112,12 @@ def _list(path: str, limit: int) -> tuple[list[str], set[str]]:
                 if entry.is_dir(follow_symlinks=False):
                     folders.add(entry.name)
     except OSError:
-        return names, folders  # unreadable for us, and so for the agent
+        return names, folders  # unreadable for us, and therefore for the agent
     return names, folders
 
 
 def _mask_entry(folder: str, path: object) -> MaskEntry | None:
-    """Return what replaces a credential; None if nothing has to."""
+    """Return the entry that replaces a credential; None if it can stay."""
     name = str(path)
     base = name.rpartition("/")[2]
     if base != "config":

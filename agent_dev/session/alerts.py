@@ -13,7 +13,7 @@ _PAUSE = 2.0  # seconds between two alerts; `agent-dev approve` lists the others
 
 
 class Alerts:
-    """Alerts by the setting `notify`, at most one every two seconds. They wait for nothing; a failure stops nothing."""
+    """Alerts according to the setting `notify`, at most one every two seconds. They do not block, and failures are ignored."""
 
     def __init__(self, settings: NotificationSettings, relay_pid: int) -> None:
         self._settings, self._last, self._relay = settings, float("-inf"), -1
@@ -33,7 +33,7 @@ class Alerts:
         self.announce(_CONNECTION_TITLE, short_text(target))
 
     def announce(self, title: str, text: str) -> None:
-        """Alert the user of something else, with a harmless text."""
+        """Alert the user of something else; the text must be safe to display."""
         now = time.monotonic()
         if now - self._last < _PAUSE:
             return

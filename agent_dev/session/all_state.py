@@ -1,4 +1,4 @@
-"""All that agent-dev keeps for a user, for `agent-dev clean --everything`."""
+"""All directories that agent-dev keeps for a user, for `agent-dev clean --everything`."""
 
 import fcntl
 import os
@@ -19,7 +19,7 @@ from agent_dev.session.sessions import OPEN, CommandContext, ListedSession, list
 
 @dataclass(frozen=True, slots=True)
 class StatePlace:
-    """A directory that agent-dev made: what it holds, its path, its size in bytes."""
+    """A directory that agent-dev created: its content in words, its path, its size in bytes."""
 
     meaning: str
     path: str
@@ -27,7 +27,7 @@ class StatePlace:
 
 
 def find_places(where: CommandContext, homes: tuple[str, ...]) -> tuple[StatePlace, ...]:
-    """Return the directories that exist, what is easiest to replace first. `homes`: agent homes. Raises Refused."""
+    """Return the existing directories, the most easily replaced first. `homes`: agent homes. Raises Refused."""
     waiting = sum(one.state in OPEN for one in _idle_sessions(where))
     unmerged = f"{waiting} with changes that are not merged" if waiting else "all merged"
     named = {
@@ -67,7 +67,7 @@ def _idle_sessions(where: CommandContext) -> tuple[ListedSession, ...]:
 
 
 def _own_paths(where: CommandContext) -> tuple[str, ...]:
-    """Return the state directory; of one that `state:` names, which may hold files of the user, only the large parts."""
+    """Return the state directory; if `state:` names it, only its large parts, because it may hold files of the user."""
     state = where.store
     if state.path == store.state_store("", where.environ).path:
         return (state.path,)

@@ -13,12 +13,12 @@ CONNECTION = "connection"  # the `kind` of a question about a connection; one ab
 YES, NO, SESSION, ALWAYS = "yes", "no", "session", "always"  # answers; the last two are about connections alone
 _ANSWERS = (YES, NO, SESSION, ALWAYS)
 _FOLDER = "asks"
-_LAST = "last"  # the last number, kept across runs, so that no answer matches another question
+_LAST = "last"  # the last number, kept across runs, so that no answer is taken for that of another question
 _ASKER = "asker"  # pid and start time of the process that waits for the answer
 
 
 def add_question(folder: str, row: dict[str, Any]) -> int:
-    """Write a question of this process; return its number, which no other question of the session has."""
+    """Write a question of this process; return its number, which is unique in the session."""
     os.makedirs(f"{folder}/{_FOLDER}", 0o700, exist_ok=True)
     asker = [os.getpid(), pid_namespace.start_time_of(os.getpid())]
     with DirectoryLock(f"{folder}/{_FOLDER}"):

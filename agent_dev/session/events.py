@@ -18,7 +18,7 @@ from agent_dev.session.hash_chain import ChainEnd
 START, END, CHECKPOINT, ROLLBACK, TRANSACTION = "start", "end", "checkpoint", "rollback", "transaction"
 SSH = "ssh"  # a request to the filter of the ssh-agent
 INSIDE = "inside"  # a transaction by the agent in its own session
-_MOST_PROBLEMS, _LONGEST_PROBLEM = 10, 300
+_MAX_PROBLEMS, _LONGEST_PROBLEM = 10, 300
 
 
 def _path(session: store.Session) -> str:
@@ -26,14 +26,14 @@ def _path(session: store.Session) -> str:
 
 
 def limit_problems(problems: Sequence[str]) -> list[str]:
-    """Return the problems to log: an agent can cause any number of them, of any length."""
-    found = [one if len(one) <= _LONGEST_PROBLEM else f"{one[:_LONGEST_PROBLEM]}…" for one in problems[:_MOST_PROBLEMS]]
+    """Return the problems to log, limited in number and length, since an agent can cause any."""
+    found = [one if len(one) <= _LONGEST_PROBLEM else f"{one[:_LONGEST_PROBLEM]}…" for one in problems[:_MAX_PROBLEMS]]
     fields = len(problems) - len(found)
     return [*found, f"{fields} more"] if fields else found
 
 
 def log_event(session: store.Session, event: str, *, at: int = 0, **fields: Any) -> None:
-    """Append an event; `at` in ns since 1970, 0: now. It is lost if the disk is full."""
+    """Append an event; `at` in ns since 1970, 0: now. If the disk is full, the event is lost."""
     try:
         fd = os.open(_path(session), os.O_RDONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
@@ -50,7 +50,7 @@ def log_event(session: store.Session, event: str, *, at: int = 0, **fields: Any)
             end = extend_log_record(_path(session), record.get("events"), log.end)
             store.write_record(session, {**record, "events": end}, is_durable=True)
     except OSError:
-        return  # a failing log stops nothing
+        return  # a failure of the log is ignored
     finally:
         os.close(fd)
 
@@ -58,7 +58,7 @@ def log_event(session: store.Session, event: str, *, at: int = 0, **fields: Any)
 def extend_log_record(path: str, before: store.LogRecord | None, head: ChainEnd) -> store.LogRecord:
     """Return the session record's entry for a log that was appended to; the counts of dropped lines add up.
 
-    If the log was tampered with, the entry stays as it was: else the next line would make a truncated log valid.
+    If the log was tampered with, the entry stays as it was; otherwise, the next line would make a truncated log valid.
     """
     if before is None:
         return {"count": head.count, "chain": head.chain, "dropped": head.dropped}

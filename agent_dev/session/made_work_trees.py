@@ -1,6 +1,6 @@
-"""The git work trees that `--worktree NAME` makes beside a repository, and removes when nothing is left in them.
+"""The git work trees that `--worktree NAME` creates next to a repository, and their removal when no work is left in them.
 
-A file in git's own directory of a work tree marks it as ours and names its branch and the commit that this began at.
+A file in git's own directory of a work tree marks it as ours, and names its branch and the commit at which that began.
 """
 
 import os
@@ -19,7 +19,7 @@ _MARK, _LARGEST = "agent-dev", 4096
 
 @dataclass(frozen=True, slots=True)
 class MadeWorkTree:
-    """A work tree of ours: its path, its branch, and the commit of a branch that was made with it ("": it existed before)."""
+    """A work tree of ours: its path, its branch, and the first commit of a branch created with it ("": it existed before)."""
 
     path: str
     branch: str
@@ -41,7 +41,7 @@ class _Git:
 
 
 def make_work_tree(location: SessionLocation, name: str, environ: dict[str, str]) -> tuple[MadeWorkTree, bool]:
-    """Return the work tree of a name beside the repository, and whether it is new. Raises AgentDevError if git refuses it."""
+    """Return the work tree with a name next to the repository, and whether it is new. Raises AgentDevError if git refuses it."""
     if location.git is None:
         raise UsageError(message=f"--worktree: {location.root} is not in a git repository", hint="run without --worktree")
     for known in list_made(location.git):
@@ -64,7 +64,7 @@ def make_work_tree(location: SessionLocation, name: str, environ: dict[str, str]
 
 
 def list_made(git: WorkTreeGitDir) -> tuple[MadeWorkTree, ...]:
-    """Return the work trees of a repository that were made for sessions."""
+    """Return the work trees of a repository that were created for sessions."""
     try:
         names = sorted(os.listdir(f"{git.common}/worktrees"))
     except OSError:

@@ -1,4 +1,4 @@
-"""Describe where an imported session comes from: its signer, and the host that made the bundle by its own account."""
+"""Describe the origin of an imported session: its signer, and the host that made the bundle, by its own account."""
 
 from agent_dev.sanitize import visible
 from agent_dev.session.store import Record

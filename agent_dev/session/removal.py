@@ -1,4 +1,4 @@
-"""Remove sessions: rename them away first, delete their files in the background, and sweep leftovers."""
+"""Remove sessions: rename them first, delete their files in the background, and sweep leftovers."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_YOUNG = 10  # seconds: a removal in progress keeps changing its directory
+_MIN_AGE = 10  # seconds: a removal in progress keeps changing its directory
 
 
 def sweep_leftovers(session_store: Store) -> None:
@@ -22,18 +22,18 @@ def sweep_leftovers(session_store: Store) -> None:
         remove_session(f"{session_store.removals_folder}/{name}")
     if not any(map(has_no_record, all_sessions(session_store))):
         return
-    births = lock_creation(session_store, fcntl.LOCK_EX)
+    creation_lock = lock_creation(session_store, fcntl.LOCK_EX)
     try:
         for session in all_sessions(session_store):
             # Check again after the lock: its creator may have written a record and released it in between.
             if has_no_record(session) and not is_locked(session) and has_no_record(session):
                 move_to_trash(session_store, session)
     finally:
-        os.close(births)
+        os.close(creation_lock)
 
 
 def has_leftovers(session_store: Store) -> bool:
-    """Return whether a killed process may have left something to sweep; a quick check."""
+    """Return whether a killed process may have left something to sweep, by a quick check."""
     return any(map(has_no_record, all_sessions(session_store))) or any(
         _is_old(f"{session_store.removals_folder}/{name}") for name in list_names(session_store.removals_folder)
     )
@@ -51,19 +51,19 @@ def sweep_in_background(session_store: Store) -> None:
 
 def _is_old(folder: str) -> bool:
     try:
-        return time.time() - os.lstat(folder).st_ctime > _YOUNG
+        return time.time() - os.lstat(folder).st_ctime > _MIN_AGE
     except OSError:
         return False  # just removed
 
 
 def remove_session_now(session: Session) -> None:
-    """Remove a session that changed nothing, with all its files."""
+    """Remove a session without changes, with all its files."""
     remove_session(session.folder)
     unlock_session(session)
 
 
 def remove_session_in_background(session_store: Store, session: Session, leave_home: "Callable[[], None]") -> None:
-    """Remove a session that changed nothing: rename it away now, delete its files in the background."""
+    """Remove a session without changes: rename it now, delete its files in the background."""
     gone = background_removal.make_removal_directory(session_store.removals_folder, session.id)
     os.rmdir(gone)
     os.rename(session.folder, gone)
@@ -72,7 +72,7 @@ def remove_session_in_background(session_store: Store, session: Session, leave_h
 
 
 def remove_work_directories(session: Session) -> None:
-    """Remove what an ended session does not need: work directories and the temporary uppers of caches."""
+    """Remove the directories that an ended session does not need: work directories and the temporary uppers of caches."""
     remove_tree(f"{session.folder}/caches")
     try:
         numbers = os.listdir(f"{session.folder}/roots")

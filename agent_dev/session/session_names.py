@@ -8,7 +8,7 @@ from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, UsageError
 from agent_dev.session import sessions
 
-_CLAIMS = "names"  # in the state directory; a starting run locks the byte that stands for its name
+_CLAIMS = "names"  # in the state directory; a starting run locks the byte to which its name hashes
 
 
 def require_unused_name(options: RunOptions, environ: dict[str, str]) -> None:
@@ -25,7 +25,7 @@ def require_unused_name(options: RunOptions, environ: dict[str, str]) -> None:
 
 
 def claim_name(state: str, root: str, options: RunOptions, environ: dict[str, str]) -> int:
-    """Claim a session's name until its record has it; return the descriptor that holds the claim. Raises UsageError.
+    """Reserve a session's name until its record has it; return the descriptor that holds the reservation. Raises UsageError.
 
     It is a record lock, which forked processes do not inherit: they may outlive the run and must not keep the name.
     """

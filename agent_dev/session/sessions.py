@@ -69,7 +69,7 @@ def list_sessions(session_store: store.Store) -> tuple[ListedSession, ...]:
 
 
 def current_state(session: store.Session, record: store.Record) -> str:
-    """Return a session's state; one recorded as running whose lock is free, or whose launcher is gone, was killed."""
+    """Return a session's state; it was killed if it is recorded as running, but its lock is free or its launcher is gone."""
     recorded = str(record.get("state"))
     if recorded != store.RUNNING or (store.is_locked(session) and store.has_launcher(record)):
         return recorded

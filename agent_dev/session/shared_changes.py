@@ -1,7 +1,7 @@
-"""Files that several sessions of one directory have changed, found without reading whole upper layers.
+"""Find files that several sessions of one directory have changed, without reading whole upper layers.
 
-Only directories that are in the uppers of at least two sessions are listed, so a session's own directory of 100,000 files costs
-one lookup. A running agent may change its upper at the same time: every directory is opened below it without following symlinks.
+Only directories in the uppers of at least two sessions are listed, so a directory of 100,000 files that one session has costs
+one lookup. A running agent may change its upper at the same time, so directories are opened without following symlinks.
 """
 
 import os
@@ -154,5 +154,5 @@ def _have_equal_content(one: str, other: bytes) -> bool:
 
 
 def others_by_path(shared: Iterable[SharedChange], session: str) -> dict[str, tuple[str, ...]]:
-    """Return the paths that one session has changed and others, too: path → ids of the others."""
+    """Return the paths that both one session and others have changed: path → ids of the others."""
     return {one.path: tuple(other for other in one.sessions if other != session) for one in shared if session in one.sessions}

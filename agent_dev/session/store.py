@@ -12,7 +12,7 @@ from agent_dev.session.root import Root
 from agent_dev.value import Value
 
 VERSION = 1
-STATE_FORMAT = 1  # of the state directory as a whole: a program that knows less refuses it
+STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
 PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
@@ -61,7 +61,7 @@ if TYPE_CHECKING:
         dropped: int
 
     class ImportedRecord(TypedDict):
-        """Where an imported session comes from: the host by its own account, the signer ("" unsigned), what was left out."""
+        """The origin of an imported session: the host by its own account, the signer ("": unsigned), omitted parts."""
 
         host: str
         signer: str
@@ -69,7 +69,7 @@ if TYPE_CHECKING:
         task: NotRequired[str]  # the id of the task for which it was made
 
     class OptionalFields(TypedDict, total=False):
-        """The fields that a record gains later or only sometimes."""
+        """The fields that a record gets later or only in some cases."""
 
         version: int
         init: int
@@ -228,7 +228,7 @@ def require_known_format(store: Store) -> None:
 
 
 def format_line(number: int) -> bytes:
-    """Return the content of the format file: the number and a checksum: damage must not look like a newer format."""
+    """Return the content of the format file: the number and a checksum, so that damage does not look like a newer format."""
     return b"%d %08x\n" % (number, crc32(b"%d" % number))
 
 
@@ -246,15 +246,15 @@ def create_session(store: Store) -> Session:
 def _create(store: Store) -> Session:
     if not os.path.isdir(store.sessions):
         _prepare(store)
-    births = lock_creation(store, fcntl.LOCK_SH)
+    creation_lock = lock_creation(store, fcntl.LOCK_SH)
     try:
         return _create_locked(store)
     finally:
-        os.close(births)
+        os.close(creation_lock)
 
 
 def lock_creation(store: Store, operation: int) -> int:
-    """Lock the creation of sessions (shared), or prevent it (exclusive), until the descriptor is closed.
+    """Take the lock on the creation of sessions until the descriptor is closed: shared to create one, exclusive to prevent that.
 
     A new session is unlocked for an instant: only the holder of the exclusive lock knows that an unlocked one stays so.
     """
@@ -384,7 +384,7 @@ def name_of_session(store: Store, session_id: str) -> str:
 
 
 def untrusted_paths(record: Record) -> tuple[str, ...]:
-    """Return the paths that a session's agent may have written; the host runs no program from there."""
+    """Return the paths to which a session's agent may have written; the host runs no program there."""
     return (*record["roots"], record["agent_home"], record.get("homes", record["agent_home"]), *record.get("rw", ()))
 
 
@@ -455,7 +455,7 @@ def unlock_session(session: Session) -> None:
 
 
 def make_uppers_accessible(session: Session, count: int) -> None:
-    """Make the uppers accessible again: the mode of an upper's root follows the agent's `chmod` of the root itself."""
+    """Make the uppers accessible again: an upper's root has the mode that the agent gave the root itself."""
     for number in range(count):
         upper = session.root(number, "").upper
         mode = os.stat(upper).st_mode & 0o7777

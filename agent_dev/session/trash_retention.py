@@ -14,13 +14,13 @@ class TrashEntry:
     size: int
 
 
-def select_for_removal(thrown: tuple[TrashEntry, ...], oldest: int, most: int) -> tuple[TrashEntry, ...]:
-    """Return the entries from before `oldest`, and the oldest of the others beyond `most` bytes, oldest first."""
+def select_for_removal(entries: tuple[TrashEntry, ...], oldest: int, limit: int) -> tuple[TrashEntry, ...]:
+    """Return the entries from before `oldest`, and the oldest of the others beyond `limit` bytes, oldest first."""
     found = []
     kept_size = 0
-    for one in sorted(thrown, key=lambda one: (one.time, one.name), reverse=True):
+    for one in sorted(entries, key=lambda one: (one.time, one.name), reverse=True):
         kept_size += one.size
-        if one.time < oldest or kept_size > most:
+        if one.time < oldest or kept_size > limit:
             found.append(one)
             kept_size -= one.size
     return tuple(reversed(found))

@@ -1,4 +1,4 @@
-"""Options of the filter, and the messages of its process."""
+"""Options of the filter."""
 
 from agent_dev.value import Value
 
@@ -6,7 +6,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-READY, FAILED = b"r", b"!"
 SOCKET_NAME = "ssh-agent"  # in the session's folder
 
 

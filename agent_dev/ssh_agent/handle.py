@@ -4,8 +4,9 @@ import _socket
 import os
 
 from agent_dev.errors import CannotStart
-from agent_dev.linux import process, signals, unix_socket
-from agent_dev.ssh_agent.filter_options import FAILED, READY, SOCKET_NAME, FilterOptions
+from agent_dev.linux import signals, unix_socket
+from agent_dev.linux.helper_process import FAILED, READY, start_helper
+from agent_dev.ssh_agent.filter_options import SOCKET_NAME, FilterOptions
 
 _BACKLOG = 32
 
@@ -16,22 +17,13 @@ class SshFilter:
     def __init__(self, options: FilterOptions) -> None:
         self._path = f"{options.folder}/{SOCKET_NAME}"
         listener = unix_socket.listen_at(self._path, _socket.SOCK_STREAM, _BACKLOG)
-        self._control, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        launcher = os.getpid()
-        self.pid = os.fork()
-        if self.pid == 0:
-            try:
-                process.leave_launcher(launcher)
-                signals.ignore(signals.PIPE)
-                process.close_all_but({theirs.fileno(), listener})
-                from agent_dev.ssh_agent import server  # only in this process
 
-                server.run(theirs, listener, options)
-            except ImportError as error:
-                theirs.send(FAILED + str(error).encode("utf-8", "replace"))
-            finally:
-                os._exit(1)
-        theirs.close()
+        def serve(control: _socket.socket) -> None:
+            from agent_dev.ssh_agent import server  # only in this process
+
+            server.run(control, listener, options)
+
+        self.pid, self._control = start_helper(serve, [listener])
         os.close(listener)
 
     def wait_until_ready(self) -> None:

@@ -7,8 +7,9 @@ import threading
 from collections.abc import Callable
 
 from agent_dev.config.ssh_rules import ssh_rules
+from agent_dev.linux.helper_process import FAILED, READY
 from agent_dev.session import events, store
-from agent_dev.ssh_agent.filter_options import FAILED, READY, FilterOptions
+from agent_dev.ssh_agent.filter_options import FilterOptions
 from agent_dev.ssh_agent.known_hosts import fingerprints, known_hosts_files, read_host_keys
 from agent_dev.ssh_agent.messages import EXTENSION, FAILURE, LIST, MAX_SIZE, SUCCESS, Malformed, pack, pack_keys, parse_keys
 from agent_dev.ssh_agent.signatures import is_signed

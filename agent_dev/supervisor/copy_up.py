@@ -1,9 +1,9 @@
 """Make a directory of a mounted overlay independent of its lower layers, so that the kernel can rename it.
 
 No step is visible in the sandbox. The overlay itself copies up everything below the directory, as for a write. Then the upper
-directory is marked opaque: it has no lower part, which is true by now. A remount drops the kernel's dentries of the directory, so
-that the next lookup finds it without a lower part. Whiteouts, which hide nothing any more, are removed last. If killed between
-any two steps, the directory reads as before.
+directory is marked opaque, that is, without a lower part. A remount drops the kernel's dentries of the directory, so that the
+next lookup finds no lower part. Whiteouts, which no longer hide anything, are removed last. If the process is killed between
+two steps, the directory reads as before.
 
 Copying up requires the right to read unreadable files (mode 000): it is done in the user namespace that owns the sandbox's
 mounts, on descriptors below the overlay's root, without following links or crossing mount points.
@@ -20,7 +20,7 @@ from agent_dev.sandbox import overlay_refresh, overlay_root
 from agent_dev.supervisor import open_files
 
 _OPAQUE = "user.overlay.opaque"
-_ABSENT = "user.agent-dev.absent"  # no file has it: replacing it copies the file up, then fails
+_ABSENT = "user.agent-dev.absent"  # no file has it: replacing it copies up the file, then fails
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _BATCH, _MIN_FOR_THREADS, _THREADS = 256, 16, 8  # files per batch, minimum for threads, number of threads
 _PASSES, _TRIES = 4, 4

@@ -1,9 +1,9 @@
 """Supervise renames of directories: find those that the overlay would refuse, and let workers prepare them.
 
 An unprivileged overlay fails the rename of a directory that has a lower part (EXDEV). A worker first makes such a directory
-independent of its lower layers, in place and without a visible change (`supervisor/copy_up.py`). Then, as for every other rename,
-the kernel performs the caller's own call. Nothing here is done in the caller's name, so a race can only make a worker prepare a
-directory in vain (docs/decisions/0032-directory-renames.md).
+independent of its lower layers, in place and without a visible change (`supervisor/copy_up.py`). Then, as for every other
+rename, the kernel performs the caller's own call. Nothing is done on behalf of the caller, so a race can only make a worker
+prepare a directory in vain (docs/decisions/0032-directory-renames.md).
 """
 
 import errno

@@ -1,7 +1,7 @@
 """Read the arguments of an execve from the caller's memory in few system calls; in one for a repeated PATH lookup.
 
 A program that searches PATH calls execve for each directory, thirty times and more, with the same arguments at the same
-addresses, and waits each time. So the addresses and contents of a call's arguments are kept.
+addresses, and waits each time. So the addresses and contents of a call's arguments are cached.
 """
 
 import errno
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Spans = list[tuple[int, bytes]]  # address and content, from the first argument to the end of the last
 
 USUAL_ARGUMENTS, MAX_ARGUMENTS = 64, 4096  # arguments
-_PAGE = 4096  # bytes: the unit in which memory is present; larger pages are multiples
+_PAGE = 4096  # bytes: the unit in which memory is mapped; larger pages are multiples
 _MAX_PATH, _USUAL_PATH = 4096, 512
 _MAX_ARGUMENT, _MAX_TOTAL = 4096, 1 << 18
 _POINTER = 8  # bytes
@@ -31,7 +31,7 @@ _ENCODING, _ERRORS = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors(
 
 
 class ExecArguments:
-    """The arguments of a call, as they lay in the caller's memory; `is_truncated`: some are missing or truncated.
+    """The arguments of a call, with their layout in the caller's memory; `is_truncated`: some are missing or truncated.
 
     They are split only on demand: the caller waits, and most calls are allowed without it.
     """
@@ -93,9 +93,9 @@ class ArgumentReader:
         end = found.find(b"\0", len(expected))
         return found[len(expected) : end] if end >= 0 and found.startswith(expected) else None
 
-    def read(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, ExecArguments]:
-        """Return the path and up to `most` arguments. Raises OSError when they cannot be read."""
-        return self._read_usual(pid, path, address) or self._read_any(pid, path, address, most)
+    def read(self, pid: int, path: int, address: int, max_count: int) -> tuple[bytes, ExecArguments]:
+        """Return the path and up to `max_count` arguments. Raises OSError when they cannot be read."""
+        return self._read_usual(pid, path, address) or self._read_any(pid, path, address, max_count)
 
     def _read_usual(self, pid: int, path: int, address: int) -> tuple[bytes, ExecArguments] | None:
         """Return a short path and a few arguments that lie close together, as in most calls; None for other calls."""
@@ -114,31 +114,31 @@ class ArgumentReader:
         words = self._read_near(pid, address, pointers)
         return None if words is None else (data[:end], words)
 
-    def _read_any(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, ExecArguments]:
-        program, pointers = self._path_and_pointers(pid, path, address, most)
+    def _read_any(self, pid: int, path: int, address: int, max_count: int) -> tuple[bytes, ExecArguments]:
+        program, pointers = self._path_and_pointers(pid, path, address, max_count)
         if not pointers:
             return program, ExecArguments(address, pointers, [], ())
         words = self._read_near(pid, address, pointers) or self._read_far(pid, address, pointers)
-        words.is_truncated |= len(pointers) >= most
+        words.is_truncated |= len(pointers) >= max_count
         return program, words
 
-    def _path_and_pointers(self, pid: int, path: int, address: int, most: int) -> tuple[bytes, list[int]]:
+    def _path_and_pointers(self, pid: int, path: int, address: int, max_count: int) -> tuple[bytes, list[int]]:
         """Return the path and the addresses of the arguments."""
         size = min(_USUAL_PATH, _PAGE - path % _PAGE)
-        wanted = _SEGMENT.pack(path, size) + _segment(address, _POINTER * most)
+        wanted = _SEGMENT.pack(path, size) + _segment(address, _POINTER * max_count)
         data = self._memory.read_segments(pid, wanted) if path and address else b""
         end = data.find(b"\0", 0, size)
-        pointers = self._read_pointers(pid, address, most, data[size:])
+        pointers = self._read_pointers(pid, address, max_count, data[size:])
         if end < 0 and path:
             return self._memory.read_string(pid, path, _MAX_PATH), pointers
         return data[: max(end, 0)], pointers
 
-    def _read_pointers(self, pid: int, address: int, most: int, page: bytes) -> list[int]:
+    def _read_pointers(self, pid: int, address: int, max_count: int, page: bytes) -> list[int]:
         pointers: list[int] = []
-        while address and len(pointers) < most:
+        while address and len(pointers) < max_count:
             if pointers or len(page) < _POINTER:
                 here = address + _POINTER * len(pointers)
-                size = _to_end_of_page(here, _POINTER * (most - len(pointers)))
+                size = _to_end_of_page(here, _POINTER * (max_count - len(pointers)))
                 page = self._memory.read_segments(
                     pid, _SEGMENT.pack(here, max(size, _POINTER))
                 )  # a pointer may cross the page boundary
@@ -210,13 +210,13 @@ def _end_of_page(address: int) -> int:
     return (address | _PAGE - 1) + 1
 
 
-def _to_end_of_page(address: int, most: int) -> int:
-    """Return `most`, or the number of bytes up to the page's end if that is smaller: the next page may be missing."""
-    return min(most, _PAGE - address % _PAGE)
+def _to_end_of_page(address: int, max_count: int) -> int:
+    """Return `max_count`, or the number of bytes up to the page's end if that is smaller: the next page may be missing."""
+    return min(max_count, _PAGE - address % _PAGE)
 
 
-def _segment(address: int, most: int) -> bytes:
-    return _SEGMENT.pack(address, _to_end_of_page(address, most))
+def _segment(address: int, max_count: int) -> bytes:
+    return _SEGMENT.pack(address, _to_end_of_page(address, max_count))
 
 
 def _group_by_page(pointers: list[int]) -> list[list[int]]:

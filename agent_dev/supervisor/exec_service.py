@@ -125,7 +125,7 @@ class ExecService:
             self._handle_call(call)
 
     def _write(self) -> None:
-        """Write rows; await the end of commands that still run. Not done earlier, since the command would wait for it."""
+        """Write rows, and await the end of commands that are still running; not earlier, since the command would wait for it."""
         for call in self.rows.last_allowed():
             self._await_end(call.row(), _MAX_AWAITED)
         self.rows.write()
@@ -175,9 +175,9 @@ class ExecService:
             self._apply(call, self._decide(call), previous)
 
     def _continue_lookup(self, notification: "Notification", previous: "ExecCall", now: int) -> bool:
-        """Allow a call that tries the same command in the next directory of PATH; return whether it was that.
+        """Return whether a call tries the same command in the next directory of PATH, and allow it if so.
 
-        Most calls of a build are such, and each waits, so this is optimized.
+        Most calls of a build do, and each waits for the answer, so this is optimized.
         """
         path = self.listener.read_repeated(notification, previous)
         if not path or not (self._is_name_uninteresting(path) and self._is_name_uninteresting(previous.arguments.first)):
@@ -207,7 +207,7 @@ class ExecService:
         return True
 
     def _is_uninteresting(self, call: "ExecCall") -> bool:
-        """Return whether no rule can match a call, by its path and its argv[0]."""
+        """Return whether no rule can match a call, judged by its path and its argv[0]."""
         return self._is_name_uninteresting(call.path) and self._is_name_uninteresting(call.arguments.first)
 
     def _is_name_uninteresting(self, name: bytes) -> bool:
@@ -285,7 +285,7 @@ class ExecService:
         row["waited"] = self._hold_time(row)
 
     def _await_end(self, row: "Row", limit: int) -> None:
-        """Await the end of a command, unless too many are awaited."""
+        """Await the end of a command, unless too many are already awaited."""
         for fd, other in self.awaited.items():
             if other["pid"] == row["pid"]:  # it execed another program; a row with a rollback stays
                 if other.get("decision") != config_words.TRANSACT:
@@ -332,7 +332,7 @@ class ExecService:
             return {"problem": f"not rolled back: {error}"}
 
     def _hold_time(self, row: "Row") -> int:
-        """Return for how many ms a command was held back."""
+        """Return for how many ms a command had to wait."""
         return int(time.time_ns() - row["time"]) // 1_000_000
 
     # questions

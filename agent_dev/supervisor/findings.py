@@ -1,4 +1,4 @@
-"""Collect the absolute paths that a sandbox looks for, and the commands that are denied, for `agent-dev learn`."""
+"""Collect the absolute paths that a sandbox looks up and the commands that are denied, for `agent-dev learn`."""
 
 import os
 from marshal import dumps
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Findings:
-    """Collects what is found, each once, and writes it to a file at the end."""
+    """Collects distinct paths and commands, and writes them to a file at the end."""
 
     def __init__(self, path: str) -> None:
         self._path = path

@@ -1,7 +1,7 @@
 """The launcher's handle on the supervisor: start it, attach it to a sandbox, end it.
 
-The supervisor is a separate process, forked before the sandbox is built. It handles every execve, and no command starts while it
-does not answer or once it has died. It keeps nothing of the launcher's but the path of the session's folder.
+The supervisor is a separate process, forked before the sandbox is built. It handles every execve; no command starts while it
+does not answer, or after it has died. Of the launcher's state, it keeps only the path of the session's folder.
 """
 
 import gc

@@ -39,7 +39,7 @@ class LogBuffer:
         return last if last is not None and now - last.last_time < _LOOKUP_WINDOW else None
 
     def open_pidfd(self, call: "ExecCall") -> None:
-        """Open a pidfd to learn how a call's command ends; before it is allowed, because then it may end at once."""
+        """Open a pidfd to learn how a call's command ends, before the call is allowed: afterwards it may end at once."""
         if self._open_pidfds < _MAX_PIDFDS:
             try:
                 call.pidfd = os.pidfd_open(call.pid)
@@ -58,7 +58,7 @@ class LogBuffer:
             previous.path, previous.cwd, previous.rule, previous.last_time = call.path, call.cwd, call.rule, call.last_time
 
     def close_pidfd(self, call: "ExecCall") -> None:
-        """Close the pidfd of a call that is not waited for any more."""
+        """Close the pidfd of a call whose end is no longer awaited."""
         if call.pidfd >= 0:
             os.close(call.pidfd)
             call.pidfd = -1
@@ -100,5 +100,5 @@ class LogBuffer:
             self.write()
 
     def head(self) -> "tuple[int, str, int]":
-        """Return the end of the log: number of lines, the last one's hash chain, number of dropped rows."""
+        """Return the end of the log: the number of lines, the last line's hash chain, the number of dropped rows."""
         return (0, "", 0) if self._log is None else (self._log.end.count, self._log.end.chain, self._log.end.dropped)

@@ -1,7 +1,7 @@
 """Receive each execve and rename before it happens: the seccomp listener and the call's arguments (seccomp_unotify(2)).
 
-The call waits until it is answered, and fails once no supervisor is left. Another thread of the caller can change what was read
-before the kernel reads it again: this is a guard rail, not a security boundary.
+The call waits until it is answered, and fails once there is no supervisor. Another thread of the caller can change the
+arguments before the kernel reads them again: this is a guard rail, not a security boundary.
 """
 
 import fcntl
@@ -102,10 +102,10 @@ class Listener:
         self._set_wake_up(_SYNC_WAKE_UP)
 
     def _set_wake_up(self, flags: int) -> None:
-        """Set on which CPU to wake: a caller always wakes us on its own, since it only waits for us.
+        """Set on which CPU to wake callers. A caller always wakes us on its own CPU, since it only waits for us.
 
-        On an idle machine we wake it on ours, which is a fifth faster. On a busy one it would queue there behind another process,
-        for milliseconds, while its previous CPU is idle.
+        On an idle machine we wake it on ours, which is faster by a fifth. On a busy machine it could wait there for
+        milliseconds behind another process, while its previous CPU is idle.
         """
         if flags == self._flags or not self._can_set_flags:
             return
@@ -157,7 +157,7 @@ class Listener:
         return ExecCall((number, pid), path, words)
 
     def is_valid(self, number: int) -> bool:
-        """Return whether the caller still waits, so that what was read was its own."""
+        """Return whether the caller still waits, so that the memory that was read is its own."""
         try:
             fcntl.ioctl(self.fd, _IS_VALID, number.to_bytes(8, "little"))
         except OSError:
@@ -165,7 +165,7 @@ class Listener:
         return True
 
     def allow(self, number: int) -> bool:
-        """Let the call continue; return whether the caller still waited, so that what was read was its own."""
+        """Let the call continue; return as `is_valid`."""
         return self._respond(_RESPONSE.pack(number, 0, 0, _CONTINUE))
 
     def refuse(self, number: int, error: int) -> None:

@@ -1,8 +1,8 @@
 """Files below a directory that processes of a sandbox have open, and how to relink them.
 
-The kernel keeps the dentries of an open file's parent directories. So each such file is moved out of the directory and linked
-back in. Its name resolves to its content at every moment: to the file, for an instant to a symlink to it, then to the file again.
-Processes keep their open files.
+The kernel keeps the dentries of an open file's parent directories, so each such file is moved out of the directory and linked
+back. Its name always resolves to its content: to the file, for an instant to a symlink to it, then to the file again. Processes
+keep their open files.
 """
 
 import os
@@ -14,7 +14,7 @@ _TEMP_DIRECTORY = b".agent-dev-rename-%d"
 
 
 def open_files_below(folder: bytes) -> set[bytes]:
-    """Return the files below a directory that processes of other pid namespaces have open or mapped, relative to it."""
+    """Return the files below a directory, relative to it, that processes of other pid namespaces have open or mapped."""
     own_namespace = os.readlink("/proc/self/ns/pid")
     found: set[bytes] = set()
     for name in os.listdir("/proc"):

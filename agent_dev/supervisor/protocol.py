@@ -18,9 +18,9 @@ class SupervisorOptions(Value):
     """The supervisor's options: policy, session folder, the user's home and environment, seconds to wait for an answer.
 
     `alerts`, `alert_command`: how the user is alerted of a question (the settings `notify` and `notify_command`); no program
-    below the `untrusted` paths is run for it.
-    `roll_back`: restores the running session to a checkpoint and returns the problems. `has_renames`: prepare directories of
-    overlays for renames. `policy` may be "off". `findings`: a file for what the sandbox looked for and was denied; "": none.
+    below the `untrusted` paths is run for it. `roll_back`: restores the running session to a checkpoint and returns the
+    problems. `has_renames`: prepare directories of overlays for renames. `policy` may be "off". `findings`: a file for the
+    paths that the sandbox looked up and the commands that it was denied; "": none.
     """
 
     policy: str

@@ -16,7 +16,7 @@ from agent_dev.transaction import result as transaction_result
 from agent_dev.transaction.child_process import ENDING, ChildTransaction
 from agent_dev.transaction.result import FAILED, MERGED, TransactionAttempt, TransactionResult, TransactionSpec
 
-NOT_NEEDED = "not needed"  # the cause of transactions that ended after the first had passed
+NOT_NEEDED = "not needed"  # the cause of transactions that ended after another one had passed
 _TIMESTAMP_STEP = 0.03  # seconds: exceeds any file system's timestamp granularity
 _MAX_OUTPUT = 1 << 20  # bytes of output shown
 
@@ -176,7 +176,7 @@ def _classify(work: _Work, number: int, attempt: TransactionAttempt) -> None:
 
 
 def _merge_passed(work: _Work, notice: Callable[[str], None]) -> None:
-    """Merge the transactions that passed, in the order of the list; with `only_first` only the first to pass."""
+    """Merge the transactions that passed, in the order of the list; with `only_first`, only the first that passed."""
     for number in sorted(work.passed):
         if not work.batch.only_first and any(before not in work.results for before in range(number)):
             return

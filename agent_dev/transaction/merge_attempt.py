@@ -99,7 +99,7 @@ def _changed_at(path: str, review: Review, context: CommandContext) -> list[Chan
 
 
 def _are_mistyped(unchanged: tuple[str, ...], spec: TransactionSpec, context: CommandContext) -> bool:
-    """Return whether all paths of --take are mistyped: nothing changed there, and nothing exists there."""
+    """Return whether all paths of --take are mistyped: none of them was changed or exists."""
     return (
         bool(spec.take)
         and unchanged == spec.take

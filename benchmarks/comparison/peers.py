@@ -1,4 +1,4 @@
-"""The review beside lazygit: the same changes, in a session and in a work tree, on a real pty."""
+"""The review compared with lazygit: the same changes, in a session and in a work tree, on a real pty."""
 
 import fcntl
 import os
@@ -13,7 +13,7 @@ from benchmarks import measure, process, screen
 from benchmarks.measure import Figures, Row, Section
 from benchmarks.working_directory import PYTHON, WorkingDirectory
 
-TITLE = "Beside lazygit"
+TITLE = "Compared with lazygit"
 _FILES = int(os.environ.get("AGENT_DEV_BENCHMARK_PEERS", "100000"))
 _RENAMED = 100  # one of so many files
 _STATUS_LIMIT = 3000  # ms for 30,000 changes

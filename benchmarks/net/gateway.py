@@ -71,7 +71,7 @@ def many():
                 left -= 1
 timed("many", many)
 held = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(idle)]
-timed("beside idle", lambda: ask(1))
+timed("with idle", lambda: ask(1))
 print(json.dumps(found))
 """
 
@@ -116,14 +116,14 @@ def _clients(ground: WorkingDirectory) -> Section:
         "A network of the sandbox's own: connections",
         f"A Python client inside, a server on this machine's loopback, by a `localhost:PORT` rule. *First*: the first connection "
         f"of the sandbox; p50 and p95 of 200 more, each with one byte back; {_MIB} MiB; {_CONNECTIONS} connections at once; one "
-        f"connection beside {_IDLE} idle ones.",
+        f"connection while {_IDLE} are idle.",
         _rows(found),
     )
 
 
 def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
-    limits = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "beside idle": 1000.0}
-    names = {"many": f"{_CONNECTIONS} connections", "transfer": f"{_MIB} MiB", "beside idle": f"beside {_IDLE} idle"}
+    limits = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "with idle": 1000.0}
+    names = {"many": f"{_CONNECTIONS} connections", "transfer": f"{_MIB} MiB", "with idle": f"with {_IDLE} idle"}
     rows = []
     for label, figures in found["allow"].items():
         bare, name = found["host"][label], names.get(label, label)

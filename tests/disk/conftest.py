@@ -8,7 +8,7 @@ import pytest
 
 from agent_dev.config import load
 from agent_dev.merge.review import Review
-from tests.disk.commits.bring_world import graces_repository
+from tests.disk.commits.import_world import graces_repository
 from tests.disk.config.load_world import User
 from tests.harness.commit_conflicts import review_opener
 from tests.harness.git.git_session import GitSession

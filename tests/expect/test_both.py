@@ -21,27 +21,27 @@ def answer(terminal: Terminal, key: str) -> str:
 def leave(terminal: Terminal) -> str:
     """Merge; return the text of the result page."""
     terminal.keys("y")
-    said = terminal.wait_for("undo reverts it")
+    printed = terminal.wait_for("undo reverts it")
     terminal.keys("enter")
     terminal.wait_exit()
-    return said
+    return printed
 
 
 AGENTS = ("Apply 1 change?", "replaces yours with the agent's version (undo restores yours)", "1 change merged, nothing")
 YOURS = ("Keep yours, and apply nothing?", "the agent's change is dropped from the session", "0 changes merged, yours kept in 1")
 
 
-@pytest.mark.parametrize(("key", "landed", "said"), [(">", "agent's\n", AGENTS), ("<", "yours\n", YOURS)])
+@pytest.mark.parametrize(("key", "landed", "printed"), [(">", "agent's\n", AGENTS), ("<", "yours\n", YOURS)])
 def test_a_file_added_by_both_is_resolved_on_the_screen(
-    shop: AgentDev, repo: Path, key: str, landed: str, said: tuple[str, str, str]
+    shop: AgentDev, repo: Path, key: str, landed: str, printed: tuple[str, str, str]
 ) -> None:
     work(shop, 'echo "agent\'s" >both.txt')
     (repo / "both.txt").write_text("yours\n")
     with review(shop, cols=120) as terminal:
         last = answer(terminal, key)
-        assert all(part in last for part in said[:2])
+        assert all(part in last for part in printed[:2])
         assert "merged without conflict" not in last
-        assert said[2] in leave(terminal)
+        assert printed[2] in leave(terminal)
     assert (repo / "both.txt").read_text() == landed
     shop("undo")
     assert (repo / "both.txt").read_text() == "yours\n"
@@ -67,8 +67,8 @@ def test_conflicting_lines_are_resolved_on_the_screen(shop: AgentDev, repo: Path
 
 def test_an_edit_next_to_a_conflict_is_left_out_and_stays(shop: AgentDev, repo: Path) -> None:
     work(shop, "sed -i 's/return 1$/return 100/; s/return 5$/return 55/; s/return 10$/return 1000/' code.py")
-    mine = CODE.replace("return 5\n", "return 500\n")
-    (repo / "code.py").write_text(mine)
+    yours = CODE.replace("return 5\n", "return 500\n")
+    (repo / "code.py").write_text(yours)
     with review(shop, cols=120) as terminal:
         terminal.keys("enter")
         terminal.wait_for("hunk 1 of 3")
@@ -83,7 +83,7 @@ def test_an_edit_next_to_a_conflict_is_left_out_and_stays(shop: AgentDev, repo: 
         terminal.keys("c")
         terminal.wait_for("edit of the agent's left out: it stays in the session")
         leave(terminal)
-    merged = mine.replace("return 500\n", "return 55\n").replace("return 10\n", "return 1000\n")
+    merged = yours.replace("return 500\n", "return 55\n").replace("return 10\n", "return 1000\n")
     assert (repo / "code.py").read_text() == merged
     changed = [line for line in shop("diff").stdout.splitlines() if line.startswith(("+", "-")) and line[1:3] not in ("++", "--")]
     assert changed == ["-    return 1", "+    return 100"]
@@ -91,5 +91,5 @@ def test_an_edit_next_to_a_conflict_is_left_out_and_stays(shop: AgentDev, repo: 
     assert (repo / "code.py").read_text() == merged.replace("return 1\n", "return 100\n")
     shop("undo")
     shop("undo")
-    assert (repo / "code.py").read_text() == mine
+    assert (repo / "code.py").read_text() == yours
     assert shop.changes() == {"code.py": "edited"}

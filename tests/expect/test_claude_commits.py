@@ -26,12 +26,12 @@ def linked(agent_dev: AgentDev, folder: Path) -> Path:
 PLACES: dict[str, Callable[[AgentDev, Path], Path]] = {"a clone": clone, "a linked work tree": linked}
 
 
-def turns(place: Path, then: str, meanwhile: Callable[[], object]) -> list[Turn]:
+def turns(place: Path, then: str, concurrently: Callable[[], object]) -> list[Turn]:
     """Return a script: two commits, the second after a commit by the user, and then another command."""
     return [
         Turn("", (ToolCall("Write", {"file_path": f"{place}/first.txt", "content": "first\n"}),)),
         Turn("", (_shell(f"{COMMIT} First"),)),
-        Turn("", (ToolCall("Write", {"file_path": f"{place}/second.txt", "content": "second\n"}),), while_waiting=meanwhile),
+        Turn("", (ToolCall("Write", {"file_path": f"{place}/second.txt", "content": "second\n"}),), while_waiting=concurrently),
         Turn("", (_shell(f"{COMMIT} Second{then and ' && '}{then}"),)),
         Turn("Committed."),
     ]
@@ -44,13 +44,13 @@ def _shell(command: str) -> ToolCall:
 def work(agent_dev: AgentDev, place: Path, then: str = "") -> None:
     """Let Claude Code make commits in a work tree, and the user make one between them."""
 
-    def mine() -> None:
+    def yours() -> None:
         (place / "mine.txt").write_text("mine\n")
         agent_dev.git("add", "mine.txt", cwd=place)
         agent_dev.git("commit", "-q", "-m", "Mine", "--", "mine.txt", cwd=place)
 
     claude.install(agent_dev.agent_home / ".local/agent")
-    with ModelServer(turns(place, then, mine)) as server:
+    with ModelServer(turns(place, then, yours)) as server:
         done = agent_dev(*claude.options(server.url), "claude", "-p", "commit", cwd=place)
         assert done.returncode == 0, done.stderr
         assert server.is_finished(), server.tool_results
@@ -81,11 +81,11 @@ def test_commits_of_both_sides_are_combined(agent_dev: AgentDev, tmp_path: Path,
 def test_merge_commits_of_the_agent_are_merged(agent_dev: AgentDev, tmp_path: Path, kind: str) -> None:
     place = PLACES[kind](agent_dev, tmp_path)
     work(agent_dev, place, MERGE)
-    mine = agent_dev.git("rev-parse", "HEAD", cwd=place)
+    yours = agent_dev.git("rev-parse", "HEAD", cwd=place)
     done = agent_dev("merge", "--commits", "--onto-current", cwd=place)
 
     assert done.returncode == 0, done.stdout + done.stderr
-    assert agent_dev.git("rev-parse", "HEAD^1", cwd=place) == mine
+    assert agent_dev.git("rev-parse", "HEAD^1", cwd=place) == yours
     merged, *others = agent_dev.git("log", "--topo-order", "--format=%s", "HEAD^1..", cwd=place).splitlines()
     assert merged.startswith("Merge the agent's commits of ")
     assert set(others) == {"First", "Second", "Topic", "Take topic"}

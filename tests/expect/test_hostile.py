@@ -53,11 +53,11 @@ NAMED = {"question_mark": "?"}
 
 def played(agent_dev: AgentDev, names: list[bytes], size: tuple[int, int]) -> bytes:
     """Let an agent work with these names, show everything on the screen, and return all bytes that the terminal got."""
-    mine = agent_dev.repo / "mine"
-    mine.write_bytes(b"one\ntwo\nthree\n")
+    yours = agent_dev.repo / "mine"
+    yours.write_bytes(b"one\ntwo\nthree\n")
     words = ["/usr/bin/python3", "-c", AGENT, *(name.hex() for name in names)]
     assert agent_dev("--no-merge", "--", *words).returncode == 0
-    mine.write_bytes(b"one\nzwei\nthree\n")
+    yours.write_bytes(b"one\nzwei\nthree\n")
     with session(agent_dev, "merge", rows=size[1], cols=size[0]) as terminal:
         terminal.wait_for("c apply")
         terminal.wait_quiet()

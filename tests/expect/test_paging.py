@@ -110,7 +110,7 @@ def test_a_pipe_gets_the_exact_bytes_and_a_terminal_no_escape_sequences(
 
 def test_a_pipe_with_forced_colours_gets_the_escaped_output(agent_dev: AgentDev) -> None:
     work(agent_dev)
-    said = agent_dev("diff", "--color", "always").stdout.encode()
+    printed = agent_dev("diff", "--color", "always").stdout.encode()
 
-    assert b"\x1b[32m+first\x1b[m" in said
-    assert not steers(OURS.sub(b"", said))
+    assert b"\x1b[32m+first\x1b[m" in printed
+    assert not steers(OURS.sub(b"", printed))

@@ -44,10 +44,10 @@ def noise(size: int) -> bytes:
         b"\x1b[97;5:3u",
         b"\x03\x1a\x1c\0\xff",
     ]
-    chosen = random.Random(seed)  # noqa: S311  (no secret)
+    selected = random.Random(seed)  # noqa: S311  (no secret)
     made = b""
     while len(made) < size:
-        made += chosen.randbytes(chosen.randrange(300)) + chosen.choice(pieces)
+        made += selected.randbytes(selected.randrange(300)) + selected.choice(pieces)
     return made
 
 
@@ -155,12 +155,12 @@ def test_ctrl_z_stops_a_pipeline_and_fg_continues_it(shell: Shell) -> None:
 
 
 def test_a_background_job_that_reads_is_stopped_until_it_is_in_the_foreground(shell: Shell) -> None:
-    mine = shell.foreground()
+    own = shell.foreground()
     shell.run("ad sh -c 'read line; echo got-$line' &")
     wait_until(lambda: "Stopped" in shell.run("jobs"), "the job is shown as stopped")
-    assert shell.foreground() == mine
+    assert shell.foreground() == own
     shell.send("fg\r")
-    wait_until(lambda: shell.foreground() != mine, "the job is in front")
+    wait_until(lambda: shell.foreground() != own, "the job is in front")
     shell.send("late\r")
     shell.wait_for("got-late")
     shell.wait_prompt()
@@ -258,9 +258,9 @@ def test_without_a_terminal_there_is_none_inside(shell: Shell) -> None:
 
 
 def test_a_terminal_that_is_not_controlling_is_only_written_to(shell: Shell) -> None:
-    told = shell.run(f"setsid -w {PROGRAM} --no-merge -- sh -c 'cat; test -t 1 || echo no-terminal; echo end-$((2+3))'")
-    assert "no-terminal" in told
-    assert "end-5" in told
+    reported = shell.run(f"setsid -w {PROGRAM} --no-merge -- sh -c 'cat; test -t 1 || echo no-terminal; echo end-$((2+3))'")
+    assert "no-terminal" in reported
+    assert "end-5" in reported
 
 
 def test_a_run_under_nohup_outlives_its_terminal(shell: Shell, agent_dev: AgentDev) -> None:

@@ -20,7 +20,7 @@ def committed(shop: AgentDev) -> None:
     )
 
 
-def bring(shop: AgentDev, *keys: str) -> str:
+def run_import(shop: AgentDev, *keys: str) -> str:
     """Select commits by keys, and import them (last key `branch`: as a new branch); return the text of the result page."""
     with review(shop) as terminal:
         terminal.keys("2")
@@ -61,7 +61,7 @@ def files(repo: Path) -> dict[str, str]:
 def test_all_commits_are_imported_onto_the_current_branch_and_undone(shop: AgentDev, repo: Path) -> None:
     before, head = files(repo), shop.git("rev-parse", "HEAD")
     committed(shop)
-    assert "2 files changed" in bring(shop, "A", "y")
+    assert "2 files changed" in run_import(shop, "A", "y")
     assert shop.git("log", "--format=%s", "-2").split("\n")[:2] == ["Add new", "Raise one"]
     assert "return 100" in (repo / "code.py").read_text()
     assert (repo / "new.py").read_text() == "new\n"
@@ -72,7 +72,7 @@ def test_all_commits_are_imported_onto_the_current_branch_and_undone(shop: Agent
 
 def test_one_commit_of_two_is_imported(shop: AgentDev, repo: Path) -> None:
     committed(shop)
-    assert ", 1 file changed" in bring(shop, "space", "y")
+    assert ", 1 file changed" in run_import(shop, "space", "y")
     assert shop.git("log", "--format=%s", "-1").strip() == "Add new"
     assert (repo / "new.py").read_text() == "new\n"
     assert "return 100" not in (repo / "code.py").read_text()
@@ -81,12 +81,12 @@ def test_one_commit_of_two_is_imported(shop: AgentDev, repo: Path) -> None:
 def test_commits_imported_as_a_branch_leave_the_files_unchanged(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     head = shop.git("rev-parse", "HEAD")
-    bring(shop, "A", "branch")
+    run_import(shop, "A", "branch")
     assert shop.git("log", "--format=%s", "-2", "topic").split("\n")[:2] == ["Add new", "Raise one"]
     assert (shop.git("rev-parse", "HEAD"), (repo / "new.py").exists()) == (head, False)
 
 
-def bring_what_is_in_the_way(terminal: Terminal) -> None:
+def import_over_conflicts(terminal: Terminal) -> None:
     """Select all commits and confirm the import, until the screen offers to resolve the conflicts."""
     terminal.keys("2")
     terminal.wait_for("+ new.py")
@@ -102,7 +102,7 @@ def test_commits_blocked_by_an_edit_are_reported_and_the_review_continues(shop: 
     (repo / "code.py").write_text(CODE.replace("return 1\n", "return 111\n"))
     before = tree(repo)
     with review(shop) as terminal:
-        bring_what_is_in_the_way(terminal)
+        import_over_conflicts(terminal)
         terminal.wait_for("nothing was changed")
         terminal.keys("enter")
         terminal.wait_for("2 of 2 commits selected")
@@ -116,7 +116,7 @@ def test_conflicts_of_commits_are_resolved_one_commit_after_the_other(shop: Agen
     shop.git("add", "-A")
     shop.git("commit", "-qm", "Mine")
     with review(shop) as terminal:
-        bring_what_is_in_the_way(terminal)
+        import_over_conflicts(terminal)
         terminal.keys("y")
         terminal.wait_for("Raise one")
         terminal.wait_for("conflict 1: unresolved")

@@ -112,9 +112,9 @@ def test_a_wait_ends_when_the_program_does() -> None:
 
 @pytest.mark.parametrize("size", range(1, len(STRANGE) + 1))
 def test_the_filter_does_not_depend_on_how_the_output_is_split(size: int) -> None:
-    sieve = SequenceFilter()
+    filter_ = SequenceFilter()
     chunks = [STRANGE[at : at + size] for at in range(0, len(STRANGE), size)]
-    assert b"".join(map(sieve.feed, chunks)) == PLAIN
+    assert b"".join(map(filter_.feed, chunks)) == PLAIN
 
 
 def test_a_cursor_position_query_is_answered() -> None:

@@ -34,7 +34,7 @@ LOOKS = (
     ("restore", "--list"),
     ("home", "--diff"),
 )
-DEEDS: dict[str, tuple[tuple[str, ...], ...]] = {
+ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "merge": (("merge", "{part}", "--all", "--include-risky"), ("undo",), ("redo",)),
     "commits": (("merge", "{part}", "--commits", "--include-risky"), ("undo",)),
     "undo": (("undo",), ("redo",)),
@@ -61,8 +61,8 @@ def names(world: DamagedWorld) -> dict[str, str]:
     return {"part": part, "last": last}
 
 
-def do(world: DamagedWorld, names: dict[str, str], deed: str) -> list[CommandOutput]:
-    return [damage.run_command(world.user, *(word.format_map(names) for word in words)) for words in DEEDS[deed]]
+def do(world: DamagedWorld, names: dict[str, str], action: str) -> list[CommandOutput]:
+    return [damage.run_command(world.user, *(word.format_map(names) for word in words)) for words in ACTIONS[action]]
 
 
 @pytest.fixture(scope="module")
@@ -72,16 +72,16 @@ def allowed(world: DamagedWorld, names: dict[str, str], tmp_path_factory: pytest
     found: dict[str, set[str]] = {}
 
     def note() -> None:
-        for deed in DEEDS:
-            why = damage.run_in_view(world, lambda deed=deed: steps(deed))  # type: ignore[misc]
+        for action in ACTIONS:
+            why = damage.run_in_view(world, lambda action=action: steps(action))  # type: ignore[misc]
             assert not why, why
 
-    def steps(deed: str) -> None:
+    def steps(action: str) -> None:
         with place.open("a") as file:
             file.write(repr(damage.trees(world)) + "\n")
-            for words in DEEDS[deed]:
-                said = damage.run_command(world.user, *(word.format_map(names) for word in words))
-                assert "Traceback" not in said.err, said
+            for words in ACTIONS[action]:
+                printed = damage.run_command(world.user, *(word.format_map(names) for word in words))
+                assert "Traceback" not in printed.err, printed
                 file.write(repr(damage.trees(world)) + "\n")
 
     note()
@@ -91,10 +91,10 @@ def allowed(world: DamagedWorld, names: dict[str, str], tmp_path_factory: pytest
     return found
 
 
-def fine(said: CommandOutput) -> None:
-    assert "Traceback" not in said.err, said
-    assert "Error:" not in said.err, said
-    assert said.code in damage.CODES, said
+def fine(printed: CommandOutput) -> None:
+    assert "Traceback" not in printed.err, printed
+    assert "Error:" not in printed.err, printed
+    assert printed.code in damage.CODES, printed
 
 
 def look(world: DamagedWorld, expected: CommandOutput, looks: list[tuple[str, ...]]) -> None:
@@ -106,8 +106,8 @@ def look(world: DamagedWorld, expected: CommandOutput, looks: list[tuple[str, ..
 def test_undamaged_state_is_read(world: DamagedWorld, names: dict[str, str]) -> None:
     def steps() -> None:
         for words in (*LOOKS, ("status", names["part"])):
-            said = damage.run_command(world.user, *words)
-            assert said.code == 0, said
+            shown = damage.run_command(world.user, *words)
+            assert shown.code == 0, shown
 
     assert damage.run_in_view(world, steps) == ""
 
@@ -134,22 +134,22 @@ def test_no_damage_causes_a_traceback_or_a_wrong_merge(
             if damaged == data:
                 continue
             count += 1
-            deed, looks = chance.choice(list(DEEDS)), chance.sample(LOOKS, 3)
-            act = partial(try_one, world, names, (path, damaged, deed, looks), (expected, allowed))
+            action, looks = chance.choice(list(ACTIONS)), chance.sample(LOOKS, 3)
+            act = partial(try_one, world, names, (path, damaged, action, looks), (expected, allowed))
             if why := damage.run_in_view(world, act):
-                failures.append(f"{path.relative_to(world.folder)} {how}, {deed}: {why}")
+                failures.append(f"{path.relative_to(world.folder)} {how}, {action}: {why}")
     record_property("damages", count)
     assert not failures, f"{len(failures)} of {count}:\n" + "\n".join(failures[:60])
 
 
 def try_one(world: DamagedWorld, names: dict[str, str], what: Damage, right: tuple[CommandOutput, dict[str, set[str]]]) -> None:
-    path, data, deed, looks = what
+    path, data, action, looks = what
     expected, allowed = right
     path.chmod(0o600)
     path.write_bytes(data)
     look(world, expected, looks)
-    for said in do(world, names, deed):
-        fine(said)
+    for printed in do(world, names, action):
+        fine(printed)
     wrong = {name: found for name, found in damage.trees(world).items() if found not in allowed.get(name, {""})}
     assert not wrong, wrong
     assert damage.run_command(world.other, "status", "--json") == expected

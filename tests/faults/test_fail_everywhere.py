@@ -8,7 +8,7 @@ import pytest
 
 from agent_dev.errors import AgentDevError
 from agent_dev.fs.entry import FileType
-from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, STRIDE, World, broken_recoveries, differing, world
+from tests.faults.test_kill_everywhere import ACTIONS, AFTER, BEFORE, ENDS, STRIDE, World, broken_recoveries, differing, world
 from tests.harness import trees
 from tests.harness.faults import faults
 
@@ -22,22 +22,22 @@ OF_A_PATH = ["EACCES", "ENAMETOOLONG", "EXDEV"]
 
 @pytest.mark.parametrize("is_lasting", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("name", FATAL)
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_disk_failing_anywhere_leaves_the_state_before_or_after(
-    *, deed: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
+    *, action: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     number, points, more = 1 + FATAL.index(name) % STRIDE, 0, True
     sides = set()
     while more:
         with world() as one:
             prepare(one)
-            more = faults.failing_at(number, getattr(errno, name), lambda one=one: faults.told(act, one), is_lasting=is_lasting)  # type: ignore[misc]
+            more = faults.failing_at(number, getattr(errno, name), lambda one=one: faults.call(act, one), is_lasting=is_lasting)  # type: ignore[misc]
             one.recover()
             sides.add(side := one.expect_rest())
-            if side != ENDS[deed]:
+            if side != ENDS[action]:
                 act(one)
-                assert one.expect_rest() == ENDS[deed], "the command cannot be repeated"
+                assert one.expect_rest() == ENDS[action], "the command cannot be repeated"
         points += more
         number += STRIDE
     record_property("points", points)
@@ -54,52 +54,52 @@ def expect_all_but_empty_folders(one: World, side: str) -> None:
 
 @pytest.mark.parametrize("is_lasting", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("name", OF_A_PATH)
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_failure_of_one_path_leaves_it_before_or_after_until_a_retry(
-    *, deed: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
+    *, action: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     number, points, more = 1 + OF_A_PATH.index(name) % STRIDE, 0, True
     while more:
         with world(faults.memory_directory()) as one:
             prepare(one)
-            more = faults.failing_at(number, getattr(errno, name), lambda one=one: faults.told(act, one), is_lasting=is_lasting)  # type: ignore[misc]
+            more = faults.failing_at(number, getattr(errno, name), lambda one=one: faults.call(act, one), is_lasting=is_lasting)  # type: ignore[misc]
             one.recover()
             tree = trees.read(one.ended.real)
             assert all(tree.get(path) in (BEFORE.get(path), AFTER.get(path)) for path in {*tree, *BEFORE, *AFTER}), differing(
                 tree
             )
-            for again in (act, World.undo if deed == "undo" else World.merge):  # changes not redone are in the session again
-                faults.told(again, one)
-            expect_all_but_empty_folders(one, "before" if deed == "undo" else "after")
+            for again in (act, World.undo if action == "undo" else World.merge):  # changes not redone are in the session again
+                faults.call(again, one)
+            expect_all_but_empty_folders(one, "before" if action == "undo" else "after")
         points += more
         number += STRIDE
     record_property("points", points)
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_the_next_recovery_finishes_one_on_a_failing_disk(deed: str, record_property: Callable[[str, object], None]) -> None:
+@pytest.mark.parametrize("action", ACTIONS)
+def test_the_next_recovery_finishes_one_on_a_failing_disk(action: str, record_property: Callable[[str, object], None]) -> None:
     def broken(step: int, one: World) -> bool:
-        return faults.failing_at(step, errno.EIO, lambda: faults.told(one.recover), is_lasting=True)
+        return faults.failing_at(step, errno.EIO, lambda: faults.call(one.recover), is_lasting=True)
 
-    points = broken_recoveries(deed, broken, STRIDE)
+    points = broken_recoveries(action, broken, STRIDE)
     record_property("points", points)
 
 
 def test_nothing_was_changed_is_only_reported_when_true() -> None:
     number, more = 1, True
-    told = set()
+    reported = set()
     while more:
         with world() as one:
             more = faults.failing_at(number, errno.ENOSPC, lambda one=one: _tell(one), is_lasting=False)  # type: ignore[misc]
-            message = one.told()
-            told.add(message.rpartition("; ")[2])
+            message = one.reported()
+            reported.add(message.rpartition("; ")[2])
             if message.endswith("nothing was changed"):
                 assert one.side() == "before"
             one.recover()
             one.expect_rest()
         number += STRIDE
-    assert "nothing was changed" in told
+    assert "nothing was changed" in reported
 
 
 def _tell(one: World) -> None:

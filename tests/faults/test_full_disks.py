@@ -18,7 +18,7 @@ from agent_dev.errors import AgentDevError
 from agent_dev.fs import background_removal, durable
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.merge_engine import pending_marks
-from tests.faults.test_kill_everywhere import AFTER, BEFORE, DEEDS, ENDS, World, differing
+from tests.faults.test_kill_everywhere import ACTIONS, AFTER, BEFORE, ENDS, World, differing
 from tests.harness import loop_disk, trees, users
 from tests.harness.faults import faults
 from tests.harness.scale import stride
@@ -93,7 +93,7 @@ def world(small: Path, where: str) -> Iterator[World]:
         yield one
 
 
-def said(act: Callable[[], object]) -> str:
+def printed(act: Callable[[], object]) -> str:
     """Call `act`; return the message of its error, "" if it succeeds."""
     try:
         act()
@@ -113,45 +113,45 @@ def expect_nothing_halfway(one: World) -> None:
     assert all(tree.get(path) in (BEFORE.get(path), AFTER.get(path)) for path in {*tree, *BEFORE, *AFTER}), differing(tree)
 
 
-def tried(one: World, deed: str, filler: Bytes | Inodes, left: int, *, has_room_at_home: bool) -> tuple[str, bool]:
+def tried(one: World, action: str, filler: Bytes | Inodes, left: int, *, has_room_at_home: bool) -> tuple[str, bool]:
     """Run a command with `left` free blocks or inodes, then recover; return the side of the tree, and whether the command
     succeeded.
 
     `has_room_at_home`: the state directory is on another file system.
     """
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     prepare(one)
     begun = without_stages(one)
     filler.take(left)
-    message = said(lambda: act(one))
+    message = printed(lambda: act(one))
     expect_nothing_halfway(one)
     if message.endswith("nothing was changed"):
         assert without_stages(one) == begun
         assert pending_marks.unfinished_merges(one.ended.store) == () or not has_room_at_home
     if not message:
-        assert one.side() == ENDS[deed]
-    said(one.recover)
+        assert one.side() == ENDS[action]
+    printed(one.recover)
     expect_nothing_halfway(one)
     filler.give()
     one.recover()
     side = one.expect_rest()
-    if side != ENDS[deed]:
+    if side != ENDS[action]:
         act(one)
-        assert one.expect_rest() == ENDS[deed]
+        assert one.expect_rest() == ENDS[action]
     return side, not message
 
 
-def every(small: Path, where: str, deed: str, filler: Bytes | Inodes) -> int:
+def every(small: Path, where: str, action: str, filler: Bytes | Inodes) -> int:
     """Try a command with increasing free space until it succeeded three times in a row; return the number of tries."""
     sides, enough, count = set(), 0, 0
     for left in itertools.count(0, STRIDE):
         with world(small, where) as one:
-            side, is_done = tried(one, deed, filler, left, has_room_at_home=where == "the tree")
+            side, is_done = tried(one, action, filler, left, has_room_at_home=where == "the tree")
         sides.add(side)
         enough, count = enough + is_done if is_done else 0, count + 1
         if enough == 3:
             break
-    assert ENDS[deed] in sides
+    assert ENDS[action] in sides
     return count
 
 
@@ -159,20 +159,20 @@ def every(small: Path, where: str, deed: str, filler: Bytes | Inodes) -> int:
 @pytest.mark.parametrize("where", WHERE)
 @pytest.mark.parametrize("what", FILLERS)
 @pytest.mark.parametrize("kind", SMALL)
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_on_a_full_disk_nothing_is_lost_and_with_free_space_work_continues(
-    deed: str, kind: str, what: str, where: str, record_property: Callable[[str, object], None]
+    action: str, kind: str, what: str, where: str, record_property: Callable[[str, object], None]
 ) -> None:
     if reason := loop_disk.missing_requirement(kind):
         pytest.skip(reason)
-    with loop_disk.disk(kind, *SMALL[kind]) as small, users.ordinary_users_directory() as told:
+    with loop_disk.disk(kind, *SMALL[kind]) as small, users.ordinary_users_directory() as reported:
         os.chown(small.folder, users.NOBODY, users.NOBODY)
         small.folder.parent.chmod(0o755)
 
         def act() -> None:
             with mock.patch.object(background_removal, "remove_in_background", remove_tree):  # not in another process
-                count = every(small.folder, where, deed, FILLERS[what](small.folder))
-            (told / "count").write_text(str(count))
+                count = every(small.folder, where, action, FILLERS[what](small.folder))
+            (reported / "count").write_text(str(count))
 
         users.call_as_ordinary_user(act)
-        record_property("points", int((told / "count").read_text()))
+        record_property("points", int((reported / "count").read_text()))

@@ -47,10 +47,10 @@ def snapshot(folder: Path) -> dict[str, tuple[int, ...]]:
 
 def long_history(one: World) -> None:
     """Merge a hard-linked file, roll back a started undo, add a file to a directory that the merge created, and edit a file."""
-    twin = one.ended.real.with_name("twin")
-    os.link(one.ended.real / "edited", twin)
+    clone = one.ended.real.with_name("twin")
+    os.link(one.ended.real / "edited", clone)
     one.merge()
-    twin.unlink()
+    clone.unlink()
     assert faults.killed_at(40, one.undo)
     one.recover()
     (one.ended.real / "fresh/deep/mine").write_bytes(b"the user's, since")
@@ -59,16 +59,16 @@ def long_history(one: World) -> None:
 
 def undo(one: World) -> None:
     """Undo the merge, including paths that the user has changed since."""
-    undoing.undo(one.here, "", one.said.append, is_three_way=True)
+    undoing.undo(one.here, "", one.printed.append, is_three_way=True)
 
 
-Deed = tuple[Callable[[World], None], Callable[[World], None]]  # the preparation, and the command that is killed
-DEEDS: dict[str, Deed] = {"merge": (lambda _: None, World.merge), "undo": (long_history, undo)}
+Action = tuple[Callable[[World], None], Callable[[World], None]]  # the preparation, and the command that is killed
+ACTIONS: dict[str, Action] = {"merge": (lambda _: None, World.merge), "undo": (long_history, undo)}
 
 
-def how(deed: Deed) -> tuple[int, tuple[trees.Tree, trees.Tree]]:
+def how(action: Action) -> tuple[int, tuple[trees.Tree, trees.Tree]]:
     """Return the number of changes that a command makes, and the trees before and after it."""
-    prepare, act = deed
+    prepare, act = action
     with world() as one:
         prepare(one)
         before = trees.read(one.ended.real)
@@ -105,12 +105,12 @@ def damages(data: bytes, seed: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("point", POINTS)
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_damaged_journal_is_recovered_or_refused_and_never_misread(
-    deed: str, point: float, record_property: Callable[[str, object], None]
+    action: str, point: float, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, act = DEEDS[deed]
-    count, sides = how(DEEDS[deed])
+    prepare, act = ACTIONS[action]
+    count, sides = how(ACTIONS[action])
     number = int(count * point)
     with world() as one:
         prepare(one)
@@ -137,7 +137,7 @@ def test_a_damaged_journal_is_recovered_or_refused_and_never_misread(
 
 def test_the_damaged_journals_cover_every_kind_of_record() -> None:
     def look() -> None:
-        prepare, act = DEEDS["undo"]
+        prepare, act = ACTIONS["undo"]
         with world() as one:
             prepare(one)
             act(one)
@@ -148,12 +148,12 @@ def test_the_damaged_journals_cover_every_kind_of_record() -> None:
     users.call_as_ordinary_user(look)  # no mode denies root access, and nothing is unlocked
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_a_journal_that_lost_its_records_leaves_no_directory_unlocked(deed: str) -> None:
-    prepare, act = DEEDS[deed]
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_journal_that_lost_its_records_leaves_no_directory_unlocked(action: str) -> None:
+    prepare, act = ACTIONS[action]
 
     def cut() -> None:
-        count, sides = how(DEEDS[deed])
+        count, sides = how(ACTIONS[action])
         assert sum(_is_correct_without_records(number, prepare, act, sides) for number in range(1, count + 1, 3))
 
     users.call_as_ordinary_user(cut)

@@ -67,10 +67,10 @@ class World:
         self.ended = EndedSession(folder, before, trees.upper_of(before, after, frozenset()), state)
         self.here = CommandContext(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
         self.all = trees.differences(BEFORE, AFTER)
-        self.said: list[str] = []
+        self.printed: list[str] = []
         self.note = folder.with_suffix(".told")  # next to the tree, so that it does not count as a leftover
 
-    def told(self) -> str:
+    def reported(self) -> str:
         """Return the message that a child process wrote to the note file, and delete the file."""
         text = self.note.read_text(encoding="utf-8")
         self.note.unlink()
@@ -81,21 +81,17 @@ class World:
         tree = trees.read(self.ended.real)
         return "before" if tree == BEFORE else "after" if tree == AFTER else "neither"
 
-    def expect_side(self) -> None:
-        """Assert that the tree is before or after, whatever is pending."""
-        assert self.side() != "neither", differing(trees.read(self.ended.real))
-
     def merge(self) -> None:
         self.ended.merge_all()
 
     def undo(self) -> None:
-        undo.undo(self.here, "", self.said.append)
+        undo.undo(self.here, "", self.printed.append)
 
     def redo(self) -> None:
-        undo.redo(self.here, "", self.said.append)
+        undo.redo(self.here, "", self.printed.append)
 
     def recover(self) -> None:
-        recover.recover_root(self.here.store, self.here.root, ENVIRON, self.said.append)
+        recover.recover_root(self.here.store, self.here.root, ENVIRON, self.printed.append)
 
     def let_go(self) -> None:
         """Close the lock's descriptor, which a real command's process would no longer have."""
@@ -109,8 +105,8 @@ class World:
         assert self.ended.kinds() == (self.all if side == "before" else {}), side
         assert self.ended.conflicts() == {}, side
         assert pending_marks.unfinished_merges(self.ended.store) == ()
-        beside = {path.name for path in self.ended.real.parent.iterdir()}
-        assert beside - {"state"} == {"real"}
+        siblings = {path.name for path in self.ended.real.parent.iterdir()}
+        assert siblings - {"state"} == {"real"}
         assert not [path for path in self.ended.upper.rglob("*") if path.name.startswith(".agent-dev")]
         return side
 
@@ -137,7 +133,7 @@ def undone(one: World) -> None:
     one.undo()
 
 
-DEEDS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
+ACTIONS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
     "merge": (lambda _: None, World.merge),
     "undo": (merged, World.undo),
     "redo": (undone, World.redo),
@@ -145,11 +141,11 @@ DEEDS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
 ENDS = {"merge": "after", "undo": "before", "redo": "after"}
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_command_killed_anywhere_leaves_the_state_before_or_after(
-    deed: str, record_property: Callable[[str, object], None]
+    action: str, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     sides, number, more = set(), 1 - stride(1), True
     while more:
         number += stride(1)
@@ -160,20 +156,20 @@ def test_a_command_killed_anywhere_leaves_the_state_before_or_after(
             sides.add(side := one.expect_rest())
             one.recover()
             assert one.expect_rest() == side
-            if side != ENDS[deed]:
+            if side != ENDS[action]:
                 act(one)
-                assert one.expect_rest() == ENDS[deed], "the command cannot be repeated"
+                assert one.expect_rest() == ENDS[action], "the command cannot be repeated"
     record_property("points", number - 1)
     assert sides == {"before", "after"}
     assert number > 30
 
 
-def broken_recoveries(deed: str, broken: Callable[[int, World], bool], stride: int) -> int:
+def broken_recoveries(action: str, broken: Callable[[int, World], bool], stride: int) -> int:
     """Kill a command, fail its recovery at every `stride`-th step, then recover; return the number of failed recoveries.
 
     `broken` recovers with a failure at the step of that number (from 1), and returns whether that step was reached.
     """
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     points, number, more = 0, 1, True
     while more:
         second, goes_on = 1, True
@@ -190,8 +186,8 @@ def broken_recoveries(deed: str, broken: Callable[[int, World], bool], stride: i
     return points
 
 
-@pytest.mark.parametrize("deed", DEEDS)
-def test_a_recovery_killed_anywhere_is_finished_by_the_next(deed: str, record_property: Callable[[str, object], None]) -> None:
-    points = broken_recoveries(deed, lambda step, one: faults.killed_at(step, one.recover), 1)
+@pytest.mark.parametrize("action", ACTIONS)
+def test_a_recovery_killed_anywhere_is_finished_by_the_next(action: str, record_property: Callable[[str, object], None]) -> None:
+    points = broken_recoveries(action, lambda step, one: faults.killed_at(step, one.recover), 1)
     record_property("points", points)
     assert points > 10

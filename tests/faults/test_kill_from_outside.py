@@ -35,9 +35,9 @@ CALLS = [
     "fsetxattr",
     "fremovexattr",
 ]
-OF_EVERY_DEED = ("renameat2", "unlinkat", "write", "fsync", "syncfs", "utimensat")
+OF_EVERY_ACTION = ("renameat2", "unlinkat", "write", "fsync", "syncfs", "utimensat")
 
-DEEDS: dict[str, tuple[Callable[[World], None], tuple[str, ...]]] = {
+ACTIONS: dict[str, tuple[Callable[[World], None], tuple[str, ...]]] = {
     "merge": (lambda _: None, ("merge", "--all", "--include-risky", "--yes-delete-many")),
     "undo": (merged, ("undo",)),
     "redo": (undone, ("redo",)),
@@ -70,11 +70,11 @@ def run(one: World, words: tuple[str, ...], before: tuple[str, ...] = ()) -> sub
 
 
 @pytest.mark.parametrize("call", CALLS)
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_command_killed_at_any_system_call_leaves_state_before_or_after(
-    deed: str, call: str, record_property: Callable[[str, object], None]
+    action: str, call: str, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, words = DEEDS[deed]
+    prepare, words = ACTIONS[action]
     number, points, is_killed = 1, 0, True
     while is_killed:
         with world() as one:
@@ -87,8 +87,8 @@ def test_a_command_killed_at_any_system_call_leaves_state_before_or_after(
             assert recovered.returncode == 0, recovered.stderr
             side = one.expect_rest()
             if not is_killed:
-                assert (side == "before") == (deed == "undo")
+                assert (side == "before") == (action == "undo")
         points += is_killed
         number += STRIDE
     record_property("points", points)
-    assert points or call not in OF_EVERY_DEED, "nothing was killed"
+    assert points or call not in OF_EVERY_ACTION, "nothing was killed"

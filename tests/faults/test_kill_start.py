@@ -171,14 +171,14 @@ def test_a_run_killed_at_each_step_of_start_and_end_leaves_nothing(
     agent_dev: AgentDev, stepped: Path, tmp_path: Path, which: str
 ) -> None:
     marker, steps = f"marker-{token_hex(6)}", counted(agent_dev, stepped, tmp_path)
-    chosen = {who: steps[who] for who in steps if (who == "0") == (which == "launcher")}
-    assert sum(chosen.values()) > 60
-    points = [(who, step) for who, count in sorted(chosen.items()) for step in range(1, count + 1)]
+    selected = {who: steps[who] for who in steps if (who == "0") == (which == "launcher")}
+    assert sum(selected.values()) > 60
+    points = [(who, step) for who, count in sorted(selected.items()) for step in range(1, count + 1)]
     machine = Machine.seen(agent_dev, tmp_path)
     for at in points[:: max(1, len(points) // POINTS)]:
         code = run(agent_dev, stepped, marker, *at)
         # How often the launcher polls the agent differs between runs.
-        assert which == "others" or code == -9 or (code == 0 and at[1] > 0.5 * chosen["0"]), at
+        assert which == "others" or code == -9 or (code == 0 and at[1] > 0.5 * selected["0"]), at
         machine.expect_nothing_left(marker, at)
 
 

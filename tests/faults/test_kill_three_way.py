@@ -23,10 +23,10 @@ from tests.harness.scale import stride
 from tests.harness.trees import FILE, Node, Tree
 
 STRIDE = max(1, stride(29) // 4)
-STEPS = {"home": 1, "beside": min(3, STRIDE)}
+STEPS = {"home": 1, "tree": min(3, STRIDE)}
 BEFORE: Tree = {b"text": Node(FILE, b"1\n2\n3\n4\n"), b"other": Node(FILE, b"other")}
 AGENT: Tree = {b"text": Node(FILE, b"one\n2\n3\n4\n"), b"other": Node(FILE, b"agent's"), b"new": Node(FILE, b"new")}
-MINE: Tree = AGENT | {b"text": Node(FILE, b"one\n2\n3\nmine\n")}
+YOURS: Tree = AGENT | {b"text": Node(FILE, b"one\n2\n3\nmine\n")}
 APART: Tree = BEFORE | {b"text": Node(FILE, b"1\n2\n3\nmine\n")}
 KINDS = trees.differences(BEFORE, AGENT)
 
@@ -39,7 +39,7 @@ class World:
         os.close(self.ended.session.lock)
         self.here = CommandContext(self.ended.store, str(self.ended.real), str(self.ended.real), ENVIRON)
         self.ended.merge_all()
-        (self.ended.real / "text").write_bytes(MINE[b"text"].content)
+        (self.ended.real / "text").write_bytes(YOURS[b"text"].content)
 
     def undo(self, *, is_three_way: bool = True) -> None:
         undo.undo(self.here, "", lambda _: None, is_three_way=is_three_way)
@@ -53,7 +53,7 @@ class World:
     def side(self) -> str:
         """Return the side of the tree, after asserting that the session matches it and no merge is pending."""
         tree = trees.read(self.ended.real)
-        assert tree in (MINE, APART), tree
+        assert tree in (YOURS, APART), tree
         assert self.ended.kinds() == (KINDS if tree == APART else {})
         assert self.ended.conflicts() == {}
         assert pending_marks.unfinished_merges(self.here.store) == ()
@@ -76,8 +76,8 @@ class World:
 @contextmanager
 def world(place: str) -> Iterator[World]:
     """Yield a world with its slots in the merge's directory, or next to the tree, as where a rename cannot reach it."""
-    beside = mock.patch.object(merge, "_stage_candidates", power_cuts._beside) if place == "beside" else nullcontext()
-    with beside, TemporaryDirectory(dir=faults.memory_directory()) as folder:
+    stages = mock.patch.object(merge, "_stage_candidates", power_cuts._stage_in_tree) if place == "tree" else nullcontext()
+    with stages, TemporaryDirectory(dir=faults.memory_directory()) as folder:
         yield World(Path(folder))
 
 
@@ -85,18 +85,18 @@ def undone(one: World) -> None:
     one.undo()
 
 
-DEEDS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
+ACTIONS: dict[str, tuple[Callable[[World], None], Callable[[World], None]]] = {
     "undo": (lambda _: None, undone),
     "redo": (undone, World.redo),
 }
 
 
-@pytest.mark.parametrize("place", ["home", "beside"])
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("place", ["home", "tree"])
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_three_way_undo_killed_anywhere_loses_nothing(
-    deed: str, place: str, record_property: Callable[[str, object], None]
+    action: str, place: str, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     sides, points, number, more = set(), 0, 1, True
     while more:
         with world(place) as one:
@@ -111,12 +111,12 @@ def test_a_three_way_undo_killed_anywhere_loses_nothing(
     assert sides == {"mine", "apart"}
 
 
-@pytest.mark.parametrize("place", ["home", "beside"])
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("place", ["home", "tree"])
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_recovery_killed_anywhere_is_finished_by_the_next(
-    deed: str, place: str, record_property: Callable[[str, object], None]
+    action: str, place: str, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     points, number, more = 0, 1, True
     while more:
         second, goes_on = 1, True
@@ -135,20 +135,20 @@ def test_a_recovery_killed_anywhere_is_finished_by_the_next(
 
 @pytest.mark.parametrize("is_lasting", [False, True], ids=["once", "for good"])
 @pytest.mark.parametrize("name", ["ENOSPC", "EIO", "EACCES"])
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_disk_failing_anywhere_loses_nothing(
-    *, deed: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
+    *, action: str, name: str, is_lasting: bool, record_property: Callable[[str, object], None]
 ) -> None:
-    prepare, act = DEEDS[deed]
+    prepare, act = ACTIONS[action]
     points, number, more = 0, 1, True
     while more:
         with world("home") as one:
             prepare(one)
             error = getattr(errno, name)
-            more = faults.failing_at(number, error, lambda one=one: faults.told(act, one), is_lasting=is_lasting)  # type: ignore[misc]
+            more = faults.failing_at(number, error, lambda one=one: faults.call(act, one), is_lasting=is_lasting)  # type: ignore[misc]
             one.recover()
             if name == "EACCES":  # an error of one path: the other paths were processed
-                faults.told(act, one)
+                faults.call(act, one)
             one.expect_nothing_lost()
         points += more
         number += STRIDE

@@ -24,7 +24,7 @@ def held(session: EndedSession) -> ListedSession:
     )
 
 
-def brought(session: EndedSession) -> None:
+def imported(session: EndedSession) -> None:
     one = held(session)
     deleted_files.restore_deleted(one, "d/y")
     store.unlock_session(one.session)
@@ -36,10 +36,10 @@ def test_restoring_a_directory_killed_anywhere_can_be_repeated() -> None:
         with TemporaryDirectory(dir=faults.memory_directory()) as folder:
             session = EndedSession(Path(folder), BEFORE, trees.upper_of(BEFORE, {}))
             os.close(session.session.lock)
-            more = faults.killed_at(number, lambda session=session: brought(session))  # type: ignore[misc]
+            more = faults.killed_at(number, lambda session=session: imported(session))  # type: ignore[misc]
             one = held(session)
             store.unlock_session(one.session)
             if {change for change in session.kinds() if change.startswith(b"d/y")}:
-                brought(session)
+                imported(session)
             assert set(session.kinds()) == {b"d/x", b"d/w"}, number
         number += 1

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.test_kill_bringing import DEEDS, State, World, kill_everywhere
+from tests.faults.test_kill_commit_import import ACTIONS, State, World, kill_everywhere
 from tests.harness.repository import git, repository
 
 
@@ -46,8 +46,8 @@ class TwoRepositories(World):
             assert left == []
 
 
-@pytest.mark.parametrize("deed", ["the branch goes forward", "an undo", "a redo"])
+@pytest.mark.parametrize("action", ["the branch goes forward", "an undo", "a redo"])
 def test_an_import_in_two_repositories_killed_anywhere_moves_both_or_none(
-    deed: str, record_property: Callable[[str, object], None]
+    action: str, record_property: Callable[[str, object], None]
 ) -> None:
-    record_property("points", kill_everywhere(*DEEDS[deed], TwoRepositories))
+    record_property("points", kill_everywhere(*ACTIONS[action], TwoRepositories))

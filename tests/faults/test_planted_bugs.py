@@ -47,20 +47,20 @@ NEEDED = (
     ("three", appended(merge_execution.run_again)),
     ("three", site(upper_update.restore_entries, conclude._restore_to_session, conclude._restore_undone)),
     ("three", appended(conclude.conclude)),
-    ("edited beside", site(JournalFile.__init__, merge_execution.begin_merge, merge._apply)),
-    ("read-only directory beside", site(Driver._sync_folder, Driver.sync, merge_execution._run)),
-    ("read-only directory beside", site(Stage.sync, replaced_files.secure_replaced_files, conclude.conclude)),
-    ("read-only directory beside", appended(replaced_files._record_stages)),
+    ("edited in tree", site(JournalFile.__init__, merge_execution.begin_merge, merge._apply)),
+    ("read-only directory in tree", site(Driver._sync_folder, Driver.sync, merge_execution._run)),
+    ("read-only directory in tree", site(Stage.sync, replaced_files.secure_replaced_files, conclude.conclude)),
+    ("read-only directory in tree", appended(replaced_files._record_stages)),
     (
-        "read-only directory beside",
+        "read-only directory in tree",
         site(remove_merge.remove_stage, replaced_files._remove_unused_stages, replaced_files.secure_replaced_files),
     ),
-    ("read-only directory beside", site(conclude._remove_applied, conclude.conclude, merge._conclude)),
+    ("read-only directory in tree", site(conclude._remove_applied, conclude.conclude, merge._conclude)),
     ("lines", site(Stage._fill, Stage.write, undo_three_way._put)),
     ("lines", site(Stage.__init__, undo_three_way._stage) + " < undo_three_way.<genexpr>"),
     ("lines", site(Stage.sync, undo_three_way.stage_substitutes, undo._attempt)),
     ("lines", site(upper_update.restore_entries, conclude._restore_to_session, conclude._restore_undone)),
-    ("lines of three beside", site(Stage.sync, replaced_files.move_to_stages, undo._attempt)),
+    ("lines of three in tree", site(Stage.sync, replaced_files.move_to_stages, undo._attempt)),
 )
 
 

@@ -31,7 +31,7 @@ def test_a_power_cut_during_a_three_way_undo_loses_nothing(plan: str, record_pro
     record_property("points", played.tried)
 
 
-@pytest.mark.parametrize("plan", ["three", "three beside", *LINKED_PLANS])
+@pytest.mark.parametrize("plan", ["three", "three in tree", *LINKED_PLANS])
 def test_a_power_cut_with_one_sync_for_many_files_loses_nothing(
     plan: str, monkeypatch: pytest.MonkeyPatch, record_property: Callable[[str, object], None]
 ) -> None:

@@ -82,7 +82,7 @@ class World:
         return side
 
 
-DEEDS: dict[str, tuple[tuple[Callable[[World], None], ...], str]] = {
+ACTIONS: dict[str, tuple[tuple[Callable[[World], None], ...], str]] = {
     "merge": ((World.merge,), "after"),
     "undo": ((World.merge, World.undo), "before"),
     "redo": ((World.merge, World.undo, World.redo), "after"),
@@ -103,14 +103,14 @@ def world(kind: str, where: str) -> Iterator[tuple[World, loop_disk.Disk]]:
 @pytest.mark.only_root
 @pytest.mark.parametrize("where", ["here", "elsewhere"])
 @pytest.mark.parametrize("kind", loop_disk.SIZES)
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 def test_a_power_cut_anywhere_leaves_the_state_before_or_after(
-    deed: str, kind: str, where: str, record_property: Callable[[str, object], None]
+    action: str, kind: str, where: str, record_property: Callable[[str, object], None]
 ) -> None:
     reason = loop_disk.missing_requirement(kind)
     if reason:
         pytest.skip(reason)
-    (*prepare, act), end = DEEDS[deed]
+    (*prepare, act), end = ACTIONS[action]
     number, tried, more, sides = 1, 0, True, set()
     while more:
         with world(kind, where) as (one, disk):

@@ -76,14 +76,14 @@ class Machine(RuleBasedStateMachine):
 
     # Writers
 
-    @rule(deed=st.sampled_from(ACTIONS), path=st.sampled_from(PATHS))
-    def the_user_does(self, deed: str, path: str) -> None:
-        self.user.do(deed, path)
+    @rule(action=st.sampled_from(ACTIONS), path=st.sampled_from(PATHS))
+    def the_user_does(self, action: str, path: str) -> None:
+        self.user.do(action, path)
         self.model = trees.read(self.real)
 
-    @rule(deed=st.sampled_from(AGENT_ACTIONS), path=st.sampled_from(PATHS), which=st.integers(0, 1))
-    def an_agent_does(self, deed: str, path: str, which: int) -> None:
-        self.agents[which % len(self.agents)].do(deed, path)
+    @rule(action=st.sampled_from(AGENT_ACTIONS), path=st.sampled_from(PATHS), which=st.integers(0, 1))
+    def an_agent_does(self, action: str, path: str, which: int) -> None:
+        self.agents[which % len(self.agents)].do(action, path)
 
     @precondition(lambda self: len(self.sessions) == 1)
     @rule()
@@ -95,41 +95,41 @@ class Machine(RuleBasedStateMachine):
 
     # Merges
 
-    @rule(which=st.integers(0, 1), chosen=st.lists(st.sampled_from(PATHS), min_size=1, max_size=4), crash=st.integers(0, 60))
-    def somebody_merges(self, which: int, chosen: list[str], crash: int) -> None:
+    @rule(which=st.integers(0, 1), selected=st.lists(st.sampled_from(PATHS), min_size=1, max_size=4), crash=st.integers(0, 60))
+    def somebody_merges(self, which: int, selected: list[str], crash: int) -> None:
         ended = self.sessions[which % len(self.sessions)]
         changes = ended.changes()
-        keys = frozenset(change.key for change in changes.changes if os.fsdecode(change.key.path) in chosen)
+        keys = frozenset(change.key for change in changes.changes if os.fsdecode(change.key.path) in selected)
         if not keys:
             return
         wanted = select(EMPTY_SELECTION, keys, changes).keys
-        told = {change.key.path: change for change in changes.changes}
+        reported = {change.key.path: change for change in changes.changes}
         before = dict(self.model)
         if self._runs(crash, lambda: ended.merge(*(key.path for key in keys))):
             done = ended.merge(*(key.path for key in keys))
-            self._expect_told(wanted, done)
+            self._expect_reported(wanted, done)
             taken = {change.key.path for change in done.applied}
         else:
-            taken = {path for path, change in told.items() if change.is_clean and change.key in wanted}
+            taken = {path for path, change in reported.items() if change.is_clean and change.key in wanted}
         now = trees.read(self.real)
         moved = {path for path in {*before, *now} if before.get(path) != now.get(path)}
         assert all(any(_is_near(path, other) for other in taken) for path in moved), (moved, taken)
         for path in taken & moved:
-            assert told[path].is_clean, f"{path!r} was in conflict"
+            assert reported[path].is_clean, f"{path!r} was in conflict"
         self.model = now
 
     @staticmethod
-    def _expect_told(wanted: frozenset[Key], done: MergeResult) -> None:
-        told = {change.key for change in done.applied} | {one.key for one in (*done.skipped, *done.conflicts)}
-        assert wanted <= told, "a selected change was neither merged nor reported"
+    def _expect_reported(wanted: frozenset[Key], done: MergeResult) -> None:
+        reported = {change.key for change in done.applied} | {one.key for one in (*done.skipped, *done.conflicts)}
+        assert wanted <= reported, "a selected change was neither merged nor reported"
 
     @rule(is_forward=st.booleans(), crash=st.integers(0, 60))
     def somebody_goes_back(self, is_forward: bool, crash: int) -> None:  # noqa: FBT001  drawn
-        deed = undo.redo if is_forward else undo.undo
+        action = undo.redo if is_forward else undo.undo
         before = dict(self.model)
         try:
-            if self._runs(crash, lambda: self._again(deed)):
-                done = deed(self.here, "", lambda _: None)
+            if self._runs(crash, lambda: self._again(action)):
+                done = action(self.here, "", lambda _: None)
                 near = {key.path for key in done.paths}
                 now = trees.read(self.real)
                 moved = {path for path in {*before, *now} if before.get(path) != now.get(path)}
@@ -138,9 +138,9 @@ class Machine(RuleBasedStateMachine):
             pass
         self.model = trees.read(self.real)
 
-    def _again(self, deed: Callable[[CommandContext, str, Callable[[str], None]], object]) -> None:
+    def _again(self, action: Callable[[CommandContext, str, Callable[[str], None]], object]) -> None:
         try:
-            deed(self.here, "", lambda _: None)
+            action(self.here, "", lambda _: None)
         except CannotUndo:
             pass
 
@@ -174,7 +174,7 @@ def _is_near(path: bytes, other: bytes) -> bool:
 
 def test_no_history_loses_anybodys_data() -> None:
     machine = hypothesis.seed(SEED)(Machine)
-    wish = settings(
+    asked = settings(
         max_examples=HISTORIES,
         stateful_step_count=14,
         deadline=None,
@@ -183,7 +183,7 @@ def test_no_history_loses_anybodys_data() -> None:
         suppress_health_check=list(HealthCheck),
     )
     try:
-        run_state_machine_as_test(machine, settings=wish)
+        run_state_machine_as_test(machine, settings=asked)
     except BaseException as error:
         error.add_note(f"AGENT_DEV_TEST_SEED={SEED} {HISTORIES} histories")
         raise
@@ -210,7 +210,7 @@ AFTER: Tree = {
     b"untouched": Node(FILE, b"<base5>"),
 }
 RIVALRY = [
-    (deed, path) for deed in ACTIONS for path in ("edited", "gone", "dir", "dir/lost", "deep", "deep/edited", "new", "new/x")
+    (action, path) for action in ACTIONS for path in ("edited", "gone", "dir", "dir/lost", "deep", "deep/edited", "new", "new/x")
 ]
 
 
@@ -251,21 +251,21 @@ def world() -> Iterator[World]:
 
 
 @pytest.mark.parametrize("act", ACTS)
-@pytest.mark.parametrize(("deed", "path"), RIVALRY)
+@pytest.mark.parametrize(("action", "path"), RIVALRY)
 def test_a_concurrent_change_of_the_user_is_never_lost(
-    act: str, deed: str, path: str, record_property: Callable[[str, object], None]
+    act: str, action: str, path: str, record_property: Callable[[str, object], None]
 ) -> None:
     (*prepare, last), number, more = ACTS[act], 1, True
     while more:
         with world() as one:
             for earlier in prepare:
                 earlier(one)
-            more = interfered(one, last, number, deed, path)
+            more = interfered(one, last, number, action, path)
         number += STRIDE
     record_property("points", number // STRIDE)
 
 
-def interfered(one: World, act: Callable[[World], None], number: int, deed: str, path: str) -> bool:
+def interfered(one: World, act: Callable[[World], None], number: int, action: str, path: str) -> bool:
     count = [0]
     there: list[bool] = []
 
@@ -273,18 +273,18 @@ def interfered(one: World, act: Callable[[World], None], number: int, deed: str,
         count[0] += 1
         if count[0] == number:
             there.append(os.path.lexists(one.real / path))
-            one.user.do(deed, path)
+            one.user.do(action, path)
 
     with faults.with_hook(interfere):
         act(one)
     if not there:
         return False
-    where = f"{deed} {path} before call {number}"
+    where = f"{action} {path} before call {number}"
     kept = tokens_below(one.real, one.real.parent / "outside", Path(one.here.store.merges))
     assert one.user.alive <= kept, where
     known = kept | tokens_below(one.ended.upper) | one.user.overwritten
     assert {b"<agent1>", b"<agent2>", b"<agent3>", b"<agent4>"} <= known, where
-    if deed == "remove" and there[0]:
+    if action == "remove" and there[0]:
         assert not tokens_below(one.real / path), f"{where}: it is there again"
     assert (one.real / "untouched").read_bytes() == b"<base5>", where
     assert pending_marks.unfinished_merges(one.here.store) == (), where

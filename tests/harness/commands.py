@@ -39,8 +39,8 @@ def _expanded(table: str) -> list[tuple[str, ...]]:
     parts = [part.split("}") for part in table.split("{")]
     fixed = [parts[0][0], *(part[1] for part in parts[1:])]
     return [
-        tuple(shlex.split("".join(a + b for a, b in zip(fixed, (*chosen, ""), strict=True))))
-        for chosen in product(*(part[0].split("|") for part in parts[1:]))
+        tuple(shlex.split("".join(a + b for a, b in zip(fixed, (*selected, ""), strict=True))))
+        for selected in product(*(part[0].split("|") for part in parts[1:]))
     ]
 
 

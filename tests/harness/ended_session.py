@@ -100,12 +100,12 @@ class EndedSession:
         """Merge everything that can be merged."""
         return self._merge(lambda changes: select_all(changes, risky=True, ignored=True))
 
-    def merge_selected(self, wish: SelectionRequest) -> MergeResult:
+    def merge_selected(self, wanted: SelectionRequest) -> MergeResult:
         """Merge the changes that options select."""
         review = self.review()
         try:
-            chosen, asked = select_by_options.select_requested(review, wish)
-            return merge.apply_plan(review, merge.plan_selection(review, chosen, asked), self.store)
+            selected, asked = select_by_options.select_requested(review, wanted)
+            return merge.apply_plan(review, merge.plan_selection(review, selected, asked), self.store)
         finally:
             review.close()
 
@@ -131,7 +131,7 @@ class EndedSession:
     def _merge(self, choose: SelectChanges) -> MergeResult:
         review = self.review()
         try:
-            chosen = choose(review.changes)
-            return merge.apply_plan(review, merge.plan_selection(review, chosen, chosen.keys), self.store)
+            selected = choose(review.changes)
+            return merge.apply_plan(review, merge.plan_selection(review, selected, selected.keys), self.store)
         finally:
             review.close()

@@ -95,8 +95,8 @@ def _difference(base: Tree, agent: Tree, path: bytes) -> ChangeKind | None:
     before, after = base.get(path), agent.get(path)
     if before is None or after is None:
         tree, node, kind = (agent, after, ChangeKind.ADDED) if before is None else (base, before, ChangeKind.DELETED)
-        is_told_by_others = node is not None and node.type is DIRECTORY and bool(children(tree, path))
-        return None if is_told_by_others else kind
+        is_reported_by_others = node is not None and node.type is DIRECTORY and bool(children(tree, path))
+        return None if is_reported_by_others else kind
     if before.type is not after.type:
         return ChangeKind.RETYPED
     if before.content != after.content:

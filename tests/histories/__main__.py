@@ -1,4 +1,4 @@
-"""Play random histories as an ordinary user: `python -m tests.histories [--count N] [--seed S] [--commits] [--beside]`."""
+"""Play random histories as an ordinary user: `python -m tests.histories [--count N] [--seed S] [--commits] [--stage-in-tree]`."""
 
 import argparse
 import sys
@@ -14,9 +14,9 @@ def main() -> int:
     parser.add_argument("--commits", action="store_true", help="play histories of a git repository (tests/histories/commits)")
     parser.add_argument("--keep-going", action="store_true")
     parser.add_argument("--as-is", action="store_true", help="do not make a history shorter that is wrong")
-    parser.add_argument("--beside", action="store_true", help="as if the state directory were on another file system")
+    parser.add_argument("--stage-in-tree", action="store_true", help="as if the state directory were on another file system")
     args = parser.parse_args()
-    with history.stages_beside() if args.beside else nullcontext():
+    with history.stages_in_tree() if args.stage_in_tree else nullcontext():
         return play_all(args)
 
 
@@ -29,7 +29,7 @@ def play_all(args: argparse.Namespace) -> int:
         if found:
             wrong += 1
             steps = steps if args.as_is else history.shortened(steps, play)
-            sys.stdout.write(told(seed, steps, found if args.as_is else play(steps)))
+            sys.stdout.write(reported(seed, steps, found if args.as_is else play(steps)))
             sys.stdout.flush()
             if not args.keep_going:
                 break
@@ -40,7 +40,7 @@ def play_all(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
-def told(seed: int, steps: tuple[history.Step, ...], found: str = "") -> str:
+def reported(seed: int, steps: tuple[history.Step, ...], found: str = "") -> str:
     rows = "".join(f"  {number}  {step}\n" for number, step in enumerate(steps))
     return f"seed {seed}:\n{rows}  -> {found or history.violation_of(steps)}\n"
 

@@ -15,8 +15,8 @@ from tests.harness import owner_view
 from tests.harness.git.git_session import GitSession
 from tests.harness.owner_view import TreeEntries, TreeEntry
 from tests.harness.repository import git
-from tests.histories import deeds, oracle
-from tests.histories.deeds import Deed
+from tests.histories import actions, oracle
+from tests.histories.actions import Action
 from tests.histories.history import Step, first_violation
 from tests.histories.oracle import Merge, Violation, demand
 
@@ -30,22 +30,22 @@ _LEFT = "uncommitted"  # the agent's actions after its last commit
 def draw(seed: int) -> tuple[Step, ...]:
     """Return the history for a seed: the tree, one to three commits of the agent, its uncommitted changes, then steps."""
     chance = random.Random(seed)  # noqa: S311  (nothing secret)
-    first = [Step("begin", (*deeds.start(), *_deeds(chance, "u", chance.randrange(4))))]
-    first += [Step("agent commits", _deeds(chance, "a", chance.randrange(1, 5))) for _ in range(chance.randrange(1, 4))]
-    first.append(Step(_LEFT, _deeds(chance, "a", chance.randrange(3))))
+    first = [Step("begin", (*actions.start(), *_actions(chance, "u", chance.randrange(4))))]
+    first += [Step("agent commits", _actions(chance, "a", chance.randrange(1, 5))) for _ in range(chance.randrange(1, 4))]
+    first.append(Step(_LEFT, _actions(chance, "a", chance.randrange(3))))
     return (*first, *(_draw(chance) for _ in range(STEPS)))
 
 
 def _draw(chance: random.Random) -> Step:
     word = chance.choice(_WORDS)
     count = chance.randrange(1, 4) if word.startswith("user") else 0
-    return Step(word, _deeds(chance, "u", count), chance.randrange(1 << 30))
+    return Step(word, _actions(chance, "u", count), chance.randrange(1 << 30))
 
 
-def _deeds(chance: random.Random, who: str, count: int) -> tuple[Deed, ...]:
-    found: list[Deed] = []
+def _actions(chance: random.Random, who: str, count: int) -> tuple[Action, ...]:
+    found: list[Action] = []
     while len(found) < count:
-        name, path, argument = deeds.draw(chance, who, 1)[0]
+        name, path, argument = actions.draw(chance, who, 1)[0]
         if name in _KINDS:
             found.append((name, path, chance.choice(_MODES) if name == "chmod" else argument))
     return tuple(found)
@@ -82,13 +82,13 @@ class Player:
         git(self.root, "init", "-q")
         for key, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
             git(self.root, "config", key, value)
-        begun = [one for step in steps if step.word == "begin" for one in step.deeds]
+        begun = [one for step in steps if step.word == "begin" for one in step.actions]
         self._act(self.root, tuple(begun))
         self._commit()
         self.session = GitSession(folder, self.root)
         for step in steps:
             if step.word in ("agent commits", _LEFT):
-                self._act(self.session.agent, step.deeds)
+                self._act(self.session.agent, step.actions)
             if step.word == "agent commits":
                 self.session.commit("by the agent")
         self.session.end()
@@ -97,10 +97,10 @@ class Player:
         self.merges: list[Import] = []
         self.now = self._state()
 
-    def _act(self, place: Path, some: tuple[Deed, ...]) -> None:
+    def _act(self, place: Path, some: tuple[Action, ...]) -> None:
         for name, path, argument in some:
             if name != "chmod" or not os.path.isdir(os.path.join(os.fsencode(place), path)):
-                deeds.do(os.fsencode(place), (name, path, argument))
+                actions.do(os.fsencode(place), (name, path, argument))
 
     def _commit(self) -> None:
         git(self.root, "add", "-A")
@@ -141,11 +141,11 @@ class Player:
         demand(not output or "unborn" in output, f"git fsck: {output}")
 
     def _user(self, step: Step) -> None:
-        self._act(self.root, step.deeds)
+        self._act(self.root, step.actions)
         self.now = self._state()
 
     def _user_commits(self, step: Step) -> None:
-        self._act(self.root, step.deeds)
+        self._act(self.root, step.actions)
         self._commit()
         self.now = self._state()
 
@@ -155,10 +155,10 @@ class Player:
         if self.commits:
             self._imported((self.commits[step.seed % len(self.commits)],), {})
 
-    def _imported(self, words: tuple[str, ...], wish: dict[str, Any]) -> None:
+    def _imported(self, words: tuple[str, ...], asked: dict[str, Any]) -> None:
         was = self.now
         try:
-            done = self.session.import_commits(*words, **wish)
+            done = self.session.import_commits(*words, **asked)
         except (RecoveryRequired, UnknownOutcome, UnreadableSession) as error:
             raise Violation(f"merge --commits: {type(error).__name__}: {error.message}") from error
         except AgentDevError:

@@ -20,8 +20,8 @@ from agent_dev.merge_engine import merge_execution, pending_marks
 from agent_dev.overlay.changes import Resolution
 from agent_dev.risk import load as risk_load
 from tests.harness.owner_view import TreeEntries
-from tests.histories import deeds, oracle
-from tests.histories.deeds import Deed
+from tests.histories import actions, oracle
+from tests.histories.actions import Action
 from tests.histories.oracle import Interference, Merge, Violation, demand
 from tests.histories.world import Session, World
 
@@ -38,21 +38,21 @@ class Step:
     """A step: its kind, the actions of a user or an agent, a seed for choices that depend on the state, concurrent actions."""
 
     word: str
-    deeds: tuple[Deed, ...] = ()
+    actions: tuple[Action, ...] = ()
     seed: int = 0
-    concurrent: tuple[Deed, ...] = ()  # the user's actions while the command runs:
+    concurrent: tuple[Action, ...] = ()  # the user's actions while the command runs:
     moment: int = 0  # the number of the command's change to the disk before which they happen
 
     def __str__(self) -> str:
-        met = (f"at change {self.moment} the user:", *map(deeds.told, self.concurrent)) if self.concurrent else ()
-        return "; ".join((self.word if not self.deeds else f"{self.word}:", *map(deeds.told, self.deeds), *met))
+        met = (f"at change {self.moment} the user:", *map(actions.reported, self.concurrent)) if self.concurrent else ()
+        return "; ".join((self.word if not self.actions else f"{self.word}:", *map(actions.reported, self.actions), *met))
 
 
 def draw(seed: int) -> tuple[Step, ...]:
     """Return the history for a seed."""
     chance = random.Random(seed)  # noqa: S311  (nothing secret)
-    begun = (*deeds.start(), *deeds.draw(chance, "u", chance.randrange(6)))
-    first = (Step("user", begun), Step("run", deeds.draw(chance, "a", 12)))
+    begun = (*actions.start(), *actions.draw(chance, "u", chance.randrange(6)))
+    first = (Step("user", begun), Step("run", actions.draw(chance, "a", 12)))
     return (*first, *(_draw(chance) for _ in range(STEPS - len(first))))
 
 
@@ -61,11 +61,11 @@ def _draw(chance: random.Random) -> Step:
     count = {"user": 3, "run": 12, "resume": 5}.get(word, 0)
     who = "u" if word == "user" else "a"
     idle = word == "resume" and chance.random() < 0.4
-    some = () if idle else deeds.draw(chance, who, chance.randrange(1, count + 1) if count else 0)
+    some = () if idle else actions.draw(chance, who, chance.randrange(1, count + 1) if count else 0)
     seed = chance.randrange(1 << 30)
     if word not in _COMMANDS or chance.random() < 0.7:
         return Step(word, some, seed)
-    return Step(word, some, seed, deeds.draw(chance, "u", chance.randrange(1, 3)), chance.randrange(1, 50))
+    return Step(word, some, seed, actions.draw(chance, "u", chance.randrange(1, 3)), chance.randrange(1, 50))
 
 
 def violation_of(steps: tuple[Step, ...]) -> str:
@@ -73,7 +73,7 @@ def violation_of(steps: tuple[Step, ...]) -> str:
     return first_violation(Player, steps)
 
 
-def stages_beside() -> AbstractContextManager[object]:
+def stages_in_tree() -> AbstractContextManager[object]:
     """Let merges stage their content in the tree, as if the state directory were on another file system."""
     return mock.patch.object(merge_execution, "find_stage_path", lambda places, _: places[-1])
 
@@ -113,9 +113,9 @@ def shortened(steps: tuple[Step, ...], play: Callable[[tuple[Step, ...]], str] =
 def _shorter(steps: tuple[Step, ...]) -> "list[tuple[Step, ...]]":
     found = [(*steps[:at], *steps[at + 1 :]) for at in range(len(steps))]
     for at, step in enumerate(steps):
-        for gone in range(len(step.deeds)):
-            kept = (*step.deeds[:gone], *step.deeds[gone + 1 :])
-            found.append((*steps[:at], replace(step, deeds=kept), *steps[at + 1 :]))
+        for gone in range(len(step.actions)):
+            kept = (*step.actions[:gone], *step.actions[gone + 1 :])
+            found.append((*steps[:at], replace(step, actions=kept), *steps[at + 1 :]))
         if step.concurrent:
             found.append((*steps[:at], replace(step, concurrent=()), *steps[at + 1 :]))
     return found
@@ -163,10 +163,10 @@ class Player:
         )
         is_same, self._checked = self._checked == (now, self._versions()), (now, self._versions())
         for one in () if is_same else self._open():
-            told = self.world.changes(one)
+            reported = self.world.changes(one)
             if not (one.is_resumed or one.is_rolled_back):
                 merged = (run.merged_entries for run in one.runs)
-                oracle.check_told(told, self.world.shown(one), self.real, (*one.bases, one.refused, *merged))
+                oracle.check_reported(reported, self.world.shown(one), self.real, (*one.bases, one.refused, *merged))
 
     def _versions(self) -> "list[tuple[int, int, bool]]":
         return [(one.version, len(one.bases), one.is_discarded) for one in self.world.sessions]
@@ -181,18 +181,18 @@ class Player:
     # The user and agents
 
     def _user(self, step: Step, _: random.Random) -> None:
-        self.world.user(step.deeds)
+        self.world.user(step.actions)
         self._acts += 1
         self.real = self.world.things()
 
     def _run(self, step: Step, _: random.Random) -> None:
         if len(self._open()) < 2:
-            self.world.run(step.deeds)
+            self.world.run(step.actions)
 
     def _resume(self, step: Step, chance: random.Random) -> None:
         one = self._one(chance)
         if one is not None:
-            self.world.resume(one, step.deeds)
+            self.world.resume(one, step.actions)
 
     # Merges
 
@@ -209,8 +209,8 @@ class Player:
         one = self._one(chance)
         if one is None:
             return
-        told = self.world.changes(one)
-        offered = [path for path in sorted(told) if ":" not in told[path]]  # the others are problems
+        reported = self.world.changes(one)
+        offered = [path for path in sorted(reported) if ":" not in reported[path]]  # the others are problems
         sides = {path: chance.choice(("yours", "agent", "both")) for path in offered}
         paths = frozenset(path for path in offered if chance.random() < share)
         before, view = self.real, self.world.shown(one)
@@ -232,7 +232,7 @@ class Player:
         )
         asked = taken.keys() | {one.key.path for one in (*done.skipped, *done.conflicts)}
         done_by_user = {path for path in met.paths if oracle.is_alike(view.get(path), before.get(path))}
-        left = (paths & told.keys()) - asked - done_by_user
+        left = (paths & reported.keys()) - asked - done_by_user
         demand(not left or part, f"{left} were selected, and neither applied nor reported")
         oracle.check_merge((met.apart(before), met.apart(self.real)), met.apart_of(taken), view, one.runs, by_hand)
         dropped = {change.key.path for change in done.applied if change.is_session_only}
@@ -245,7 +245,7 @@ class Player:
             version = -1 if met.paths else one.version  # the earlier list of changes may be outdated
             split = met.split(began, self.real, view, taken.keys() - dropped)
             by_both = met.by_both(began, self.real, view, taken.keys() - dropped)
-            self.merges.append(Merge(done.id, one.id, version, *split, told, view, by_both=by_both))
+            self.merges.append(Merge(done.id, one.id, version, *split, reported, view, by_both=by_both))
 
     def _interference(self) -> AbstractContextManager[Interference]:
         self._acts += bool(self._step.concurrent)
@@ -299,8 +299,8 @@ class Player:
         whole = not (left or kept or met.paths) and before == merge.after and session.version == merge.version
         if whole and not (session.is_gone or session.is_discarded):
             session.version -= 1
-            told = self.world.changes(session)
-            oracle.check_told_again(merge, told, session.bases)
+            reported = self.world.changes(session)
+            oracle.check_reported_again(merge, reported, session.bases)
         else:
             session.version += 100  # its content now differs from that before any other merge of it
 

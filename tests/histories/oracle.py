@@ -176,7 +176,7 @@ class Merge:
     version: int  # of the session, after the merge
     before: TreeEntries
     after: TreeEntries
-    told: dict[bytes, str]
+    reported: dict[bytes, str]
     view: TreeEntries  # the content of its session
     is_undone: bool = False
     stood: TreeEntries = field(default_factory=dict)  # the tree before and after its last undo
@@ -188,7 +188,7 @@ class Merge:
     def is_back(self, path: bytes) -> bool:
         """Return whether an undo restored a path, or all that the merge changed below a directory that is no change itself."""
         below = {one for one in moved(self.before, self.after) if one.startswith(path + b"/")}
-        return path in self.back or (path not in self.told and bool(below and below <= self.back))
+        return path in self.back or (path not in self.reported and bool(below and below <= self.back))
 
     def redone(self, paths: set[bytes], was: TreeEntries) -> None:
         """Record a redo of some paths: an undo restores what it replaced, with what the user set there since the last undo."""
@@ -261,19 +261,19 @@ def check_merge(
             demand(not own_lost, f"{path!r}: the user's {own_lost} are lost by a merge")
 
 
-def check_told_again(merge: Merge, told: Mapping[bytes, str], bases: Iterable[TreeEntries]) -> None:
+def check_reported_again(merge: Merge, reported: Mapping[bytes, str], bases: Iterable[TreeEntries]) -> None:
     """Check that after an undo a session lists the same changes as before the merge, except for mode bits 07000.
 
     `bases`: the tree at each start of the agent.
     """
     missing = {
         path: kind
-        for path, kind in merge.told.items()
-        if told.get(path) != kind
+        for path, kind in merge.reported.items()
+        if reported.get(path) != kind
         and not any(is_alike(merge.view.get(path), tree.get(path)) for tree in (merge.before, *bases))
         and not (kind == "metadata" and is_folder(one := merge.view.get(path)) and one.mode & 0o7000)
     }
-    more = {path: kind for path, kind in told.items() if path not in merge.told}
+    more = {path: kind for path, kind in reported.items() if path not in merge.reported}
     demand(not missing and not more, f"after the undo the session does not list {missing}, and also lists {more}")
 
 
@@ -301,9 +301,9 @@ def check_undo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
             is_kept = now == was or is_folder_kept(merge.after.get(path), was, now)
             demand(is_kept, f"undo: the user's {path!r}, {shown(was)}, became {shown(now)}")
         elif now != merge.before.get(path) and not (path in merge.by_both and now == was):
-            is_told = is_near(path, left) or (is_folder(was) and any(one.startswith(path + b"/") for one in after))  # not empty
+            reported = is_near(path, left) or (is_folder(was) and any(one.startswith(path + b"/") for one in after))  # filled
             demand(
-                is_told and now == was,
+                reported and now == was,
                 f"undo: {path!r} was {shown(merge.before.get(path))} before the merge and is {shown(now)} now",
             )
 
@@ -341,18 +341,18 @@ def check_redo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
             is_kept = now == was or is_folder_redone(merge, path, was, now)
             demand(is_kept, f"redo: the user's {path!r}, {shown(was)}, became {shown(now)}")
         elif now not in (merge.after.get(path), merge.stood.get(path)) and not has_list_of(now, merge.after.get(path), was):
-            is_told = is_near(path, left) or path not in merge.back  # a redo skips paths that are still applied
-            demand(is_told and now == was, f"redo: {path!r} is {shown(now)}, and that was not reported")
+            reported = is_near(path, left) or path not in merge.back  # a redo skips paths that are still applied
+            demand(reported and now == was, f"redo: {path!r} is {shown(now)}, and that was not reported")
 
 
-def check_told(told: Mapping[bytes, str], view: TreeEntries, real: TreeEntries, bases: Iterable[TreeEntries]) -> None:
+def check_reported(reported: Mapping[bytes, str], view: TreeEntries, real: TreeEntries, bases: Iterable[TreeEntries]) -> None:
     """Check that every difference between session and tree is listed as a change, unless only the user changed the tree.
 
     `bases`: the tree at each start of the agent, and the agent's changes that the user discarded or merged since.
     """
     for path in {*view, *real} - {b"."}:
         one, other = view.get(path), real.get(path)
-        if is_alike(one, other) or is_near(path, told):
+        if is_alike(one, other) or is_near(path, reported):
             continue
         if any(is_alike(one, base.get(path)) or is_held(one, base.get(path), other) for base in bases):
             continue  # the agent left it unchanged, or never saw it, or the tree has it

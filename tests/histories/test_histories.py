@@ -13,7 +13,7 @@ from tests.harness import users
 from tests.harness.owner_view import TreeEntry
 from tests.harness.scale import repeat
 from tests.histories import commits, history, oracle
-from tests.histories.__main__ import told
+from tests.histories.__main__ import reported
 from tests.histories.history import Step
 
 COUNT = repeat(40)
@@ -26,17 +26,17 @@ def test_no_history_loses_hides_or_changes_anything_unasked(part: int) -> None:
         for seed in range(SEED + part, SEED + COUNT, 4):
             steps = history.draw(seed)
             if history.violation_of(steps):
-                pytest.fail(told(seed, history.shortened(steps)))
+                pytest.fail(reported(seed, history.shortened(steps)))
 
     users.call_as_ordinary_user(act)
 
 
 def test_no_history_with_stages_in_the_tree_loses_anything() -> None:
     def act() -> None:
-        with history.stages_beside():
+        with history.stages_in_tree():
             for seed in range(SEED, SEED + max(1, COUNT // 4)):
                 steps = history.draw(seed)
-                assert history.violation_of(steps) == "", told(seed, steps)
+                assert history.violation_of(steps) == "", reported(seed, steps)
 
     users.call_as_ordinary_user(act)
 

@@ -25,8 +25,8 @@ from agent_dev.session import discarded, removal, sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 from tests.harness import owner_view
 from tests.harness.owner_view import TreeEntries
-from tests.histories import deeds
-from tests.histories.deeds import Deed
+from tests.histories import actions
+from tests.histories.actions import Action
 from tests.histories.oracle import Interference, Run
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/dev/null"}
@@ -69,10 +69,10 @@ class World:
 
     # The user and the agents
 
-    def user(self, some: tuple[Deed, ...]) -> list[bool]:
-        return [deeds.do(os.fsencode(self.real), one) for one in some]
+    def user(self, some: tuple[Action, ...]) -> list[bool]:
+        return [actions.do(os.fsencode(self.real), one) for one in some]
 
-    def run(self, some: tuple[Deed, ...]) -> Session:
+    def run(self, some: tuple[Action, ...]) -> Session:
         """Run an agent in a new session."""
         held = store.create_session(self.store)
         store.add_root(held, 0, str(self.real))
@@ -83,7 +83,7 @@ class World:
         self.sessions.append(one)
         return one
 
-    def resume(self, one: Session, some: tuple[Deed, ...]) -> None:
+    def resume(self, one: Session, some: tuple[Action, ...]) -> None:
         """Run the agent again in its session."""
         listed = session_access.lock_ended(self.listed(one))
         touched = resume.list_prior_changes(listed.session, listed.record, 1)
@@ -97,14 +97,14 @@ class World:
         one.runs.append(Run(self.things(), self._act(listed.session, some)))
         self._end(one, listed.session, listed.record)
 
-    def _act(self, session: store.Session, some: tuple[Deed, ...]) -> TreeEntries:
+    def _act(self, session: store.Session, some: tuple[Action, ...]) -> TreeEntries:
         root = session.root(0, str(self.real))
         view = os.fsencode(self.view)
 
         def act() -> TreeEntries:
             options = f"lowerdir={root.path},upperdir={root.upper},workdir={root.work},userxattr"
             syscalls.mount("overlay", str(self.view), "overlay", syscalls.NOSUID | syscalls.NODEV, options)
-            _in_child(lambda: [deeds.do(view, one) for one in some])
+            _in_child(lambda: [actions.do(view, one) for one in some])
             return owner_view.read(view, (b".git",))
 
         return owner_view.call_as_owner(act, mounts=True)
@@ -130,7 +130,7 @@ class World:
             store.unlock_session(held)
 
     @contextmanager
-    def interference(self, some: tuple[Deed, ...], moment: int) -> Iterator[Interference]:
+    def interference(self, some: tuple[Action, ...], moment: int) -> Iterator[Interference]:
         """Let the user act before the `moment`-th change to the disk (from 1) that a command makes."""
         met, left = Interference(), moment
 
@@ -191,14 +191,14 @@ class World:
         def act(review: Review) -> None:
             known = review.changes.by_key()
             keys = tuple(key for key in known if key.path in paths)
-            settled = [
+            resolved = [
                 (key, ConflictSide(sides[key.path])) for key in keys if not known[key].is_clean and key in review.reconciliations
             ]
             parts = [(key, _blocks(review, key, part)) for key in keys if part] if part else []
             parts = [(key, numbers) for key, numbers in parts if numbers][:1]
-            chosen = tuple(key for key in keys if key not in {key for key, _ in parts})
-            wish = SelectionRequest(paths=chosen, resolutions=tuple(settled), parts=tuple(parts))
-            selection, asked = select_by_options.select_requested(review, wish)
+            selected = tuple(key for key in keys if key not in {key for key, _ in parts})
+            wanted = SelectionRequest(paths=selected, resolutions=tuple(resolved), parts=tuple(parts))
+            selection, asked = select_by_options.select_requested(review, wanted)
             planned = merge.plan_selection(review, selection, asked)
             done.append((merge.apply_plan(review, planned, self.store), frozenset(key.path for key, _ in parts)))
 

@@ -19,7 +19,7 @@ from tests.harness.program import AgentDev, wait_until
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
-def test_what_cannot_be_detached_is_refused(agent_dev: AgentDev, words: tuple[str, ...], message: str) -> None:
+def test_a_command_that_cannot_be_detached_is_refused(agent_dev: AgentDev, words: tuple[str, ...], message: str) -> None:
     done = agent_dev(*words)
     assert (done.returncode, message in done.stderr) == (125 if "tx" in words else 2, True), done.stderr
     assert "hint:" in done.stderr

@@ -29,8 +29,8 @@ def run_long(agent_dev: AgentDev, script: str) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         wait_until(lambda: _has_base(agent_dev, process.pid), "its base was begun")
-        said = end(process)
-    assert process.returncode == 0, said
+        printed = end(process)
+    assert process.returncode == 0, printed
 
 
 def _has_base(agent_dev: AgentDev, launcher: int) -> bool:
@@ -43,8 +43,8 @@ def _has_base(agent_dev: AgentDev, launcher: int) -> bool:
 
 def end(process: "subprocess.Popen[str]") -> str:
     """Let a waiting agent continue to its end; return the stderr of agent-dev."""
-    _, said = process.communicate("\n", timeout=60)
-    return said
+    _, printed = process.communicate("\n", timeout=60)
+    return printed
 
 
 def wait_gone(marker: str) -> None:

@@ -181,7 +181,7 @@ def test_nothing_hostile_is_printed_raw() -> None:
 # --- commits ---
 
 
-def bring(source: Sample, *answers: str) -> tuple[list[tuple[tuple[str, ...], ImportMode, str]], str]:
+def run_import(source: Sample, *answers: str) -> tuple[list[tuple[tuple[str, ...], ImportMode, str]], str]:
     """Answer questions about commits; return the requested imports and the output."""
     typist = Typist(*answers)
     commits.ask_commits(source, typist)
@@ -210,11 +210,11 @@ BOTH = ("2f8c1d0e6b", "9ab03e77c1")
     ],
 )
 def test_answers_decide_which_commits_are_imported(answers: tuple[str, ...], expected: list[object]) -> None:
-    assert bring(Sample(), *answers)[0] == expected
+    assert run_import(Sample(), *answers)[0] == expected
 
 
 def test_a_risky_path_of_commits_is_shown_before_its_question() -> None:
-    output = bring(Sample(), "a", "y", "y")[1]
+    output = run_import(Sample(), "a", "y", "y")[1]
     assert "risky: package.json" in output
     assert output.index("(") < output.index("import it anyway?") < output.index("how to import")
 

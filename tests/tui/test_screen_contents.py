@@ -153,7 +153,7 @@ def test_a_tab_shows_the_number_of_commits(ids: tuple[str, ...], title: str) -> 
 
 def test_the_title_of_a_commit_counts_only_commits() -> None:
     some = FakeSession(edited(b"a"))
-    others = tuple(Row(f"beside {number}") for number in range(18))
+    others = tuple(Row(f"other {number}") for number in range(18))
     some.tabs = {Tab.COMMITS: (Row("2f8c1d0e6b Take discounts off", id="2f8c1d0e6b"), *others)}
     assert text_after_keys(some, (80, 24), "2", "enter").splitlines()[1].strip() == "Commits 1 of 1"
     assert text_after_keys(some, (80, 24), "2", "j", "enter").splitlines()[1].strip() == "Commits: more"

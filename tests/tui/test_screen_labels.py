@@ -35,7 +35,7 @@ class BothAdded(FakeSession):
         return b"of the user\n"
 
 
-class Settling(BothAdded):
+class Resolving(BothAdded):
     """The same file, in the resolution of conflicts of commits."""
 
     is_resolving = True
@@ -50,12 +50,12 @@ def footer(source: FakeSession | Sample, *keys: str, columns: int = 120) -> str:
 
 def test_a_file_added_by_both_can_be_resolved_by_one_side_only() -> None:
     assert footer(BothAdded()) == " c apply  q quit  ? help  < yours  > agent's  esc list"
-    assert footer(Settling()) == " c apply  q quit  ? help  < yours  > agent's  esc list"
+    assert footer(Resolving()) == " c apply  q quit  ? help  < yours  > agent's  esc list"
 
 
 def test_both_is_offered_if_commits_import_another_file_type() -> None:
     kinds = Change(Key(0, b"x"), ChangeKind.ADDED, None, Entry(FileType.SYMLINK, target=b"y"), yours=FILE, conflict="two kinds")
-    assert "b both  esc list" in footer(Settling(kinds))
+    assert "b both  esc list" in footer(Resolving(kinds))
     assert "both" not in footer(BothAdded(kinds))
 
 

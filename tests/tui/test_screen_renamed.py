@@ -52,7 +52,7 @@ def test_the_row_is_whole_when_its_risky_file_is_selected_too() -> None:
     assert " [x] ▸ src/ → lib/" in text_after_keys(session(renamed(b"a", risks=RISK)), (80, 24), "A", "space")
 
 
-def test_a_half_of_a_rename_says_that_the_other_one_is_in_conflict() -> None:
+def test_half_of_a_rename_names_the_conflict_of_the_other_half() -> None:
     old = Change(Key(0, b"old"), ChangeKind.DELETED, FILE, None, conflict="you edited it")
     new = Change(Key(0, b"sub/new"), ChangeKind.ADDED, None, FILE, (old.key,))
     screen = text_after_keys(FakeSession(old, new), (80, 24), "A")

@@ -185,9 +185,9 @@ def test_a_core_module_does_not_import_io_modules(module: str) -> None:
 
 def test_the_audit_hook_sees_the_effects_of_a_module(tmp_path: Path) -> None:
     (tmp_path / "busy.py").write_text(f"import os\nos.mkdir({str(tmp_path / 'made')!r})\n")
-    told = fresh(WATCH.format(prepare=f"sys.path.insert(0, {str(tmp_path)!r})", module="busy"))
+    reported = fresh(WATCH.format(prepare=f"sys.path.insert(0, {str(tmp_path)!r})", module="busy"))
 
-    assert any("os.mkdir" in line for line in told)
+    assert any("os.mkdir" in line for line in reported)
 
 
 def test_no_hypothesis_example_has_a_deadline() -> None:

@@ -27,11 +27,14 @@ TEXT = re.compile(
     | now\ or\ again | speaks\ JSON | chosen | settled? | settling
     | shut(?!\ down) | mine | keeper
     | behind\ a\ snapshot | thrown\ away | carr(?:y|ies)\ in | again\ and\ again
+    | beside | below\ each\ other | (?:renamed|moved|merged|selected|deselected)\ whole | compacted
+    | runs?\ by\ (?:itself|themselves) | edits?\ of\ the\ agent's\ alone
     )\b""",
     re.VERBOSE | re.IGNORECASE,
 )
 NAME = re.compile(
-    r"(?:^|_)(?:clash(?:es)?|twins?|farm|wish|door|doorkeeper|wall|told|chosen|settled?|shut|handed|brought|keeper|meanwhile|mine)(?:_|$)"
+    r"(?:^|_)(?:clash(?:es)?|twins?|farm|wish|door|doorkeeper|wall|told|chosen|settled?|shut|handed|brought|keeper|meanwhile|mine"
+    r"|beside|sieve|tangle|twofold|strangers|reals|births)(?:_|$)"
 )
 OPENING = re.compile(r"(?:What|How|Which|Being|Who|Whether)\b")
 

@@ -82,7 +82,7 @@ REVIEW_BINDINGS: dict[str, tuple[str, str, Event | None]] = {
     "context.more": ("right_curly_bracket", "more context lines", ContextChanged(3)),
     "context.less": ("left_curly_bracket", "fewer context lines", ContextChanged(-3)),
     "show.file": ("z", "whole file or hunks", DisplayOptionToggled(DisplayOption.WHOLE_FILE)),
-    "show.zoomed": ("plus", "diff in full width, or beside the list", DisplayOptionToggled(DisplayOption.ZOOM)),
+    "show.zoomed": ("plus", "diff in full width, or next to the list", DisplayOptionToggled(DisplayOption.ZOOM)),
     "show.wrapped": ("w", "wrap or cut long lines", DisplayOptionToggled(DisplayOption.WRAP)),
     "show.whitespace": ("W", "hide or show whitespace changes", DisplayOptionToggled(DisplayOption.WHITESPACE)),
     "show.numbers": ("number_sign", "line numbers on or off", DisplayOptionToggled(DisplayOption.NUMBERS)),

@@ -1,4 +1,4 @@
-"""Display names of keys, read from the active bindings, so that a rebound key is shown as bound."""
+"""Display names of keys, from the active bindings, so that a rebound key is shown."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -59,13 +59,13 @@ def key_name(key: str) -> str:
 
 
 def clicked_binding(pieces: Sequence[Piece], index: int, key_names: KeysByBinding) -> str:
-    """Return the binding of a clicked hint, which is a key and a label; "" for none."""
+    """Return the binding of a clicked hint, which consists of a key and a label; "" for none."""
     key = pieces[index - index % 2].text.strip()
     return next((name for name, keys in key_names.items() if keys[0] == key), "")
 
 
 def hint_pieces(labels: Sequence[tuple[str, str]], key_names: KeysByBinding, cells: int) -> list[Piece]:
-    """Return the hints that fit, the first ones first: the first key of each binding, and a label."""
+    """Return the first hints that fit: the first key of each binding, and a label."""
     pieces: list[Piece] = []
     free = cells
     for name, label in labels:

@@ -15,7 +15,7 @@ class Section(StrEnum):
     """A section of the list."""
 
     RISKY = "risky"
-    RENAMED = "renamed"  # one directory that was renamed whole
+    RENAMED = "renamed"  # one directory that was renamed as a whole
     DIRECTORY = "folder"
     FOLDED = "folded"  # ignored by git, or generated
     LOCK_FILES = "locks"
@@ -40,12 +40,12 @@ class Group:
 
     @property
     def is_folded(self) -> bool:
-        """Return whether this group is closed at first."""
+        """Return whether this group is initially closed."""
         return self.section in (Section.FOLDED, Section.RENAMED)
 
     @property
     def every_key(self) -> tuple[Key, ...]:
-        """The keys of its changes, with those that need review."""
+        """The keys of its changes, including those that need review."""
         return (*self.keys, *self.held_back)
 
 
@@ -93,7 +93,7 @@ class ListFilter:
 class Listing:
     """The groups, the indices of the closed ones, and the visible rows.
 
-    `group_of` maps each listed change to its innermost group. `all_rows` are all rows, as if no group were closed; `group_ends`
+    `group_of` maps each listed change to its innermost group. `all_rows` are the rows if all groups are open; `group_ends`
     are the indices in it at which each group ends.
     """
 
@@ -127,18 +127,18 @@ class Listing:
         return index if index >= 0 or key not in self.group_of else self.heading_row(self.group_of[key])
 
 
-def build_listing(changes: ChangeSet, sieve: ListFilter = ListFilter(), closed: frozenset[bytes] | None = None) -> Listing:
+def build_listing(changes: ChangeSet, list_filter: ListFilter = ListFilter(), closed: frozenset[bytes] | None = None) -> Listing:
     """Build the list of a change set. `closed` are the closed groups by `group_id`; None: ignored or generated files."""
     sections: dict[Section, list[Change]] = {section: [] for section in Section}
     shown = changes.changes
-    if sieve.text or sieve.hidden:
-        shown = tuple(change for change in shown if _passes(change, sieve))
+    if list_filter.text or list_filter.hidden:
+        shown = tuple(change for change in shown if _passes(change, list_filter))
     renamed = _renamed_directories(shown, changes.directory_renames) if changes.directory_renames else {}
     grouped = frozenset(one.key for some in renamed.values() for one in some if not _is_held_back(one))
     for change in shown:
         if change.key not in grouped:
             sections[section_of(change)].append(change)
-    builder = _Builder(sieve)
+    builder = _Builder(list_filter)
     builder.add_flat(Section.RISKY, sections[Section.RISKY])
     for directory, some in sorted(renamed.items()):
         builder.add_renamed(directory, changes.directory_renames[directory].path, some)
@@ -150,7 +150,7 @@ def build_listing(changes: ChangeSet, sieve: ListFilter = ListFilter(), closed: 
     closed_groups = frozenset(
         at for at, group in enumerate(groups) if (group.is_folded if closed is None else group_id(group) in closed)
     )
-    result = Listing(groups, closed_groups, (), sieve, builder.group_of, tuple(builder.rows), tuple(builder.ends))
+    result = Listing(groups, closed_groups, (), list_filter, builder.group_of, tuple(builder.rows), tuple(builder.ends))
     return replace(result, rows=tuple(_visible_rows(result)))
 
 
@@ -165,7 +165,7 @@ def _renamed_directories(shown: Iterable[Change], directories: Mapping[Key, Key]
 
 
 def _is_held_back(change: Change) -> bool:
-    """Return whether a file of a renamed directory is not applied with it: it needs review, or its old path is in conflict."""
+    """Return whether a file is not applied with its renamed directory: it needs review, or its old path is in conflict."""
     return section_of(change) is Section.RISKY or change.renamed_from is None
 
 
@@ -174,11 +174,11 @@ def group_id(group: Group) -> bytes:
     return b"%s:%d:%s" % (group.section.encode(), group.root, group.path)
 
 
-def _passes(change: Change, sieve: ListFilter) -> bool:
+def _passes(change: Change, list_filter: ListFilter) -> bool:
     paths = b"\0".join(key.path for key in (change.key, change.renamed_from) if key is not None)
-    if sieve.text and sieve.text.casefold() not in paths.decode("utf-8", "surrogateescape").casefold():
+    if list_filter.text and list_filter.text.casefold() not in paths.decode("utf-8", "surrogateescape").casefold():
         return False
-    return change.key not in sieve.hidden
+    return change.key not in list_filter.hidden
 
 
 def section_of(change: Change) -> Section:
@@ -240,8 +240,8 @@ class _GroupBuilder:
 class _Builder:
     """Builds groups and rows in one pass over sorted changes."""
 
-    def __init__(self, sieve: ListFilter) -> None:
-        self._sieve = sieve
+    def __init__(self, list_filter: ListFilter) -> None:
+        self._sieve = list_filter
         self._groups: list[_GroupBuilder] = []
         self.rows: list[ListRow] = []
         self.ends: list[int] = []

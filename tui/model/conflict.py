@@ -1,4 +1,4 @@
-"""A conflict as a document: yours, result and agent in three columns or, where these would cut a line, below each other."""
+"""A conflict as a document: yours, result and agent in three columns or, if columns would cut a line, one below the other."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -64,7 +64,7 @@ def conflict_document(
 
 
 def _with_layout(look: DiffOptions, regions: Iterable[Region]) -> DiffOptions:
-    """Return the options with three columns if they show every line that differs in full, or if the user wants them."""
+    """Return the options with three columns if these show every differing line in full, or if the user wants them."""
     sides = (side for one in regions if not _is_unchanged(one) for side in (one.yours, one.base, one.agent))
     widest = max((line_width(line) for side in sides for line in hunks.split_lines(side)), default=0)
     return replace(look, is_split=widest <= (look.columns - 4) // 3 or (look.is_split and not look.is_wrapped))
@@ -139,7 +139,7 @@ def _region(region: MergedRegion, look: DiffOptions, *, is_first: bool, is_last:
 
 
 def _edit(region: MergedRegion, choice: int, look: DiffOptions, *, is_applied: bool) -> Iterator[DiffRow]:
-    """Yield an edit of the agent's alone; if it is left out, the result is the base."""
+    """Yield an edit that only the agent made; if it is left out, the result is the base."""
     heading = _heading(region) + ("" if is_applied else ": left out")
     yield DiffRow(RowKind.HEADING, Tone.HEADING, heading, hunk=choice, is_applied=is_applied)
     if look.shows_base:
@@ -176,7 +176,7 @@ def _context(text: bytes, look: DiffOptions) -> Iterator[DiffRow]:
 def _sides(
     texts: tuple[bytes, bytes, bytes], tone: Tone, look: DiffOptions, shown: tuple[int, ...], at: int = -1
 ) -> Iterator[DiffRow]:
-    """Yield the three texts in columns, or those in `shown` below each other."""
+    """Yield the three texts in columns, or those in `shown` one below the other."""
     if look.is_split:
         for yours, result, agents in zip_longest(*map(hunks.split_lines, texts)):
             yield DiffRow(RowKind.CONFLICT, tone, hunk=at, cells=(yours, result, agents))

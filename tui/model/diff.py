@@ -22,7 +22,7 @@ MAX_LISTED_NAMES = 1000  # names listed for a heading
 def header_rows(change: Change, names: Sequence[str], cells: int, outcome: str = "") -> tuple[DiffRow, ...]:
     """Return the header rows of a change, wrapped to a width. They do not depend on its content.
 
-    `names` are the changes that it requires, `outcome` is the result of its merge with yours.
+    `names` are the changes that it requires, `outcome` is the outcome of its merge with yours.
     """
     first = [labels.describe_kind(change), "ignored by git" if change.is_ignored else ""]
     lines = [(Tone.DIM, " · ".join(filter(None, first)))]
@@ -37,7 +37,7 @@ def header_rows(change: Change, names: Sequence[str], cells: int, outcome: str =
 
 
 def part_rows(change: Change, *, has_lines: bool) -> tuple[DiffRow, ...]:
-    """Return the rows that select a change other than by lines: creation or deletion, a link's target, the mode."""
+    """Return the rows that select parts of a change other than lines: creation or deletion, a link's target, the mode."""
     texts = [*filter(None, (labels.describe_mode(change),)), *labels.describe_attributes(change)]
     modes = tuple(_part(ChangePart.MODE, text) for text in texts)
     if has_lines and change.kind in (ChangeKind.EDITED, ChangeKind.RENAMED):

@@ -29,7 +29,7 @@ class Tone(StrEnum):
 class ChangePart(StrEnum):
     """A part of a change that is selected other than by lines."""
 
-    WHOLE = "whole"  # the change itself: a creation, a deletion, another link target
+    WHOLE = "whole"  # the change itself: a creation, a deletion, a new link target
     MODE = "mode"
 
 

@@ -1,4 +1,4 @@
-"""Notes to the agent in a diff: below the line that each is about, and at the top those about the whole file."""
+"""Notes to the agent in a diff: each below its line; notes about the whole file are at the top."""
 
 from collections.abc import Sequence
 from dataclasses import replace

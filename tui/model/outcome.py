@@ -1,4 +1,4 @@
-"""The outcome of a change to a path that you changed too: merged, one side as a whole, or a resolution per conflict."""
+"""The outcome of a change to a path that you also changed: merged, one side as a whole, or a resolution per conflict."""
 
 from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, Resolutions
 from agent_dev.overlay import labels

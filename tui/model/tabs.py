@@ -1,4 +1,4 @@
-"""The tabs of the screen, and the entries of the tabs other than Changes."""
+"""The tabs of the screen, and the entries of tabs other than Changes."""
 
 from dataclasses import dataclass
 from enum import Enum, StrEnum

@@ -7,7 +7,7 @@ from agent_dev.diff.hunks import find_hunks
 
 Spans = tuple[tuple[int, int], ...]
 _WORD = re.compile(r"\w+|\s+|.", re.DOTALL)
-_MAX_WORDS = 2_000  # of a line; beyond that no words are marked
+_MAX_WORDS = 2_000  # of a line; beyond that, no words are marked
 _MAX_SHARE = 0.7  # changed share of a line; beyond that no words are marked
 
 

@@ -7,7 +7,7 @@ from tui.model.document import TAB_WIDTH, DiffOptions, DiffRow, RowKind
 from tui.text.cells import clean_text, width
 
 GUTTER_WIDTH = 8  # cells of cursor, checkbox and sign, with spaces
-LABEL_WIDTH = 8  # cells of the label and the line beside a stacked row
+LABEL_WIDTH = 8  # cells of the label and the line next to a stacked row
 _MARGINS = 2  # cells of the cursor and of a scroll bar
 _MAX_ROWS = 200  # of one line; the rest is cut
 _MAX_MEASURED = 20_000  # bytes of a line

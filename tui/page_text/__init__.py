@@ -1,1 +1,1 @@
-"""Texts of whole pages: the summary before a merge, and those about commits."""
+"""Texts of whole pages: the summary before a merge, and pages about commits."""

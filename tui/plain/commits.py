@@ -14,14 +14,14 @@ _IMPORT_HELP = (
 )
 
 
-def ask_commits(source: ReviewedSession, talk: LineIO) -> OperationResult | None:
+def ask_commits(source: ReviewedSession, line_io: LineIO) -> OperationResult | None:
     """Ask about the commits and import the selected ones; return the result, None if nothing was imported."""
-    return _Commits(source, talk).run()
+    return _Commits(source, line_io).run()
 
 
 class _Commits(Questioner):
-    def __init__(self, source: ReviewedSession, talk: LineIO) -> None:
-        super().__init__(talk)
+    def __init__(self, source: ReviewedSession, line_io: LineIO) -> None:
+        super().__init__(line_io)
         self._source = source
 
     def run(self) -> OperationResult | None:

@@ -32,9 +32,9 @@ class QuestionsQuit(Exception):
 class Questioner:
     """A dialogue of questions answered by a letter; control characters in its output are made visible."""
 
-    def __init__(self, talk: LineIO) -> None:
-        self._talk = talk
-        talk.discard_typeahead()  # typed for the agent
+    def __init__(self, line_io: LineIO) -> None:
+        self._talk = line_io
+        line_io.discard_typeahead()  # typed for the agent
 
     def print_line(self, text: str) -> None:
         """Write a line."""

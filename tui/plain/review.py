@@ -61,14 +61,14 @@ _SIDES = {"y": ConflictSide.YOURS, "a": ConflictSide.AGENT, "b": ConflictSide.BO
 _SIGNS = {RowKind.REMOVED: "-", RowKind.ADDED: "+", RowKind.CONTEXT: " "}
 
 
-def ask_changes(source: ReviewedSession, talk: LineIO) -> tuple[int, Ending]:
+def ask_changes(source: ReviewedSession, line_io: LineIO) -> tuple[int, Ending]:
     """Ask about every change, apply the selection and print the result; return the exit code and the ending."""
-    return _Plain(source, talk).run()
+    return _Plain(source, line_io).run()
 
 
 class _Plain(Questioner):
-    def __init__(self, source: ReviewedSession, talk: LineIO) -> None:
-        super().__init__(talk)
+    def __init__(self, source: ReviewedSession, line_io: LineIO) -> None:
+        super().__init__(line_io)
         self._source = source
         self._results: list[Event] = []
         self._work = Worker(source, self._results.append)
@@ -96,7 +96,7 @@ class _Plain(Questioner):
                 case Quit():
                     pass
                 case _:
-                    raise NotImplementedError(effect)  # the events that are sent here have no other effects
+                    raise NotImplementedError(effect)  # the events sent here have no other effects
         results, self._results[:] = [*self._results], []
         for result in results:
             self._send_result(result)
@@ -112,7 +112,7 @@ class _Plain(Questioner):
     # The questions
 
     def run(self) -> tuple[int, Ending]:
-        """Ask about all changes, apply the selection, and ask what becomes of the rest."""
+        """Ask about all changes, apply the selection, and ask what to do with the rest."""
         try:
             for number, key in enumerate(list(self._keys()), 1):
                 self._ask_change(key, number)
@@ -334,7 +334,7 @@ class _Plain(Questioner):
         self._send(Answered(YES if is_yes else NO))
 
     def _ask_ending(self) -> Ending:
-        """Ask what becomes of the rest of the session, and whether to send the notes."""
+        """Ask what to do with the rest of the session, and whether to send the notes."""
         state = self._state
         if state.is_resolving:
             return Ending.KEEP

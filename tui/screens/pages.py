@@ -90,7 +90,7 @@ def deletions_screen(state: State, source: ReviewedSession, send: Send) -> Quest
 
 
 def result_screen(state: State, send: Send) -> PageScreen:
-    """Return the page with the result of a merge or import; if the session still holds something, with what to do with it."""
+    """Return the page with the result of a merge or import, and the question what to do with the rest of the session, if any."""
     wrapped = [part for line in state.result for part in wrap(clean_text(line), state.columns - _FRAME)]
     title = "Nothing was changed" if not state.may_have_changed else "Partly done" if state.code else "Done"
     page = lines_as_pieces([PageLine(Tone.PLAIN, text) for text in wrapped])

@@ -39,7 +39,7 @@ _MIN_TEXT = 5  # cells
 
 
 class PromptScreen(ModalScreen[None], inherit_bindings=False):
-    """Draws the prompt of the state. It handles no keys: the application does, while a prompt is open."""
+    """Draws the prompt of the state. While it is open, the application handles the keys."""
 
     BINDINGS: ClassVar[list[BindingType]] = []
 

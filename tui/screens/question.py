@@ -149,7 +149,7 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
 
 
 class ResultScreen(QuestionScreen, inherit_bindings=False):
-    """The result of a merge, and what to do with the rest of the session. No key for yes: the answers are three ways to go on."""
+    """The result of a merge, and the question what to do with the rest of the session: three answers, and no key for yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *_SCROLL,

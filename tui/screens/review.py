@@ -232,7 +232,7 @@ def _hunk_hints(state: State) -> list[tuple[str, str]]:
 
 
 def _conflict_hints(state: State, change: Change) -> list[tuple[str, str]]:
-    """Return the possible resolutions. Without lines, both can be kept only in imports, if the file types differ."""
+    """Return hints for possible resolutions. Without lines, both sides can be kept only in imports with different file types."""
     sides, lines = [("resolve.yours", "yours"), ("resolve.agent", "agent's")], state.diff.document.conflict_count > 0
     kinds = {one.type for one in (change.yours, change.after) if one is not None}
     both = [("resolve.both", "both")] if lines or (state.is_resolving and len(kinds) > 1) else []
@@ -242,14 +242,14 @@ def _conflict_hints(state: State, change: Change) -> list[tuple[str, str]]:
 
 
 def _tabs(state: State, cells: int) -> list[Piece]:
-    """Return the tabs that have entries; the names and counts of the others are left out if space is short."""
+    """Return the tabs that have entries; if space is short, without the names and counts of all but the current one."""
     variants = [_format_tabs(state, *formats, len(Tab)) for formats in _TABS]
     variants[-1:] = [_format_tabs(state, *_TABS[-2], named) for named in range(len(Tab) - 1, -1, -1)]
     return next((one for one in variants if sum(width(clean_text(piece.text)) for piece in one) <= cells), variants[-1])
 
 
 def _format_tabs(state: State, current: str, other: str, named: int) -> list[Piece]:
-    """Return the tabs; of those beside the current one, only the first ones with entries, as many as `named`, have names."""
+    """Return the tabs; apart from the current one, only the first `named` tabs with entries have names."""
     pieces: list[Piece] = []
     for number, tab in enumerate(Tab, 1):
         count = _count(state, tab)

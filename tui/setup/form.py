@@ -23,7 +23,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A question; `is_multiple`: any number of answers. `preview`: lines below the answers, from everything selected so far."""
+    """A question; `is_multiple`: any number of answers. `preview`: returns lines to show below the answers selected so far."""
 
     name: str
     title: str

@@ -12,9 +12,9 @@ _COLUMNS, _INDENT = 79, 6
 _HELP_ONE = "a number from the list; enter: as marked; q: quit"
 
 
-def ask_form(form: Form, talk: LineIO) -> Picks | None:
+def ask_form(form: Form, line_io: LineIO) -> Picks | None:
     """Ask all questions; return what is selected, None if the user quits or the input ends."""
-    questioner = Questioner(talk)
+    questioner = Questioner(line_io)
     try:
         for question in form.questions:
             form = replace(form, picks={**form.picks, question.name: _ask(form, question, questioner)})
@@ -52,7 +52,7 @@ def _lines(form: Form, question: Question) -> Iterator[str]:
 
 
 def _values(answer: str, question: Question) -> tuple[str, ...] | None:
-    """Return the values that numbers stand for; None if they are not valid."""
+    """Return the values with the given numbers; None if a number is not valid."""
     words = answer.replace(",", " ").split()
     if question.is_multiple and words == ["0"]:
         return ()

@@ -39,7 +39,7 @@ class WakeableDriver(LinuxDriver):
         self._is_starting = self._must_restart = False
 
     def _get_terminal_size(self) -> tuple[int, int]:
-        """Return columns and rows; those that the rest of Textual assumes if the terminal does not know its size.
+        """Return columns and rows; if the terminal does not know its size, those that the rest of Textual assumes.
 
         The original takes 24 rows where Rich takes 25, and Textual would redraw the screen repeatedly.
         """
@@ -59,7 +59,7 @@ class WakeableDriver(LinuxDriver):
             names["selectors"] = original
 
     def _sigcont_application(self, *_: Any) -> None:
-        """Restart the screen once per SIGCONT, one after the other: after `fg` the parent process sends a second one."""
+        """Restart the screen at each SIGCONT, but never twice at a time: after `fg` the parent process sends a second one."""
         if self._is_starting:
             self._must_restart = True
             return

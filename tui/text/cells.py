@@ -81,7 +81,7 @@ def crop_words(text: str, cells: int) -> str:
 
 
 def crop_start(text: str, cells: int) -> str:
-    """Cut cleaned text at its start to a width, with an ellipsis: of a path the file name matters most."""
+    """Cut cleaned text at its start to a width, with an ellipsis, since the file name is the most important part of a path."""
     if cells <= 0:
         return ""
     if _fits(text, cells):
@@ -106,7 +106,7 @@ def _fits(text: str, cells: int) -> bool:
 
 
 def prefix(text: str, cells: int) -> str:
-    """Return as much of cleaned text as fits, without an ellipsis. It looks at no more than that."""
+    """Return as much of cleaned text as fits, without an ellipsis and without reading the rest."""
     free = cells
     for index, character in enumerate(text):
         free -= get_character_cell_size(character)

@@ -1,4 +1,4 @@
-"""Update the cursors: by rows, to changes, hunks, risks and matches; and the diff of the current change."""
+"""Update the cursors (by rows, or to changes, hunks, risks and matches), and the diff of the current change."""
 
 from dataclasses import replace
 from typing import assert_never

@@ -29,12 +29,14 @@ def update_display(state: State, event: DisplayEvent) -> Transition:
     """Handle an event that changes the display options."""
     if isinstance(event, ContextChanged):
         context = DEFAULT_CONTEXT if state.display_options.is_whole_file else max(0, state.display_options.context + event.by)
-        looks = replace(state.display_options, context=context)
-        return cursor.reload_current(replace(state, display_options=looks, message=f"{format_count(context, 'line')} of context"))
+        display_options = replace(state.display_options, context=context)
+        return cursor.reload_current(
+            replace(state, display_options=display_options, message=f"{format_count(context, 'line')} of context")
+        )
     if event.option is DisplayOption.RANGE:
         return _toggle_range(state), ()
-    looks, is_on = _toggle(state.display_options, event.option)
-    new = replace(state, display_options=looks, message=_MESSAGES[event.option][not is_on])
+    display_options, is_on = _toggle(state.display_options, event.option)
+    new = replace(state, display_options=display_options, message=_MESSAGES[event.option][not is_on])
     if event.option is DisplayOption.ZOOM:
         new = cursor.focus_pane(new, Pane.DIFF) if is_on else new
     if event.option in (DisplayOption.TREE, DisplayOption.UNREVIEWED):
@@ -42,9 +44,11 @@ def update_display(state: State, event: DisplayEvent) -> Transition:
     return (new, ()) if event.option in (DisplayOption.NUMBERS, DisplayOption.LINES) else cursor.reload_current(new)
 
 
-def _toggle(looks: DisplayOptions, option: DisplayOption) -> tuple[DisplayOptions, bool]:
+def _toggle(display_options: DisplayOptions, option: DisplayOption) -> tuple[DisplayOptions, bool]:
     if option is DisplayOption.WHOLE_FILE:
-        return replace(looks, context=DEFAULT_CONTEXT if looks.is_whole_file else WHOLE_FILE), not looks.is_whole_file
+        return replace(
+            display_options, context=DEFAULT_CONTEXT if display_options.is_whole_file else WHOLE_FILE
+        ), not display_options.is_whole_file
     name = {
         DisplayOption.SPLIT: "is_split",
         DisplayOption.WHITESPACE: "hides_whitespace",
@@ -56,8 +60,8 @@ def _toggle(looks: DisplayOptions, option: DisplayOption) -> tuple[DisplayOption
         DisplayOption.BASE: "shows_base",
         DisplayOption.ZOOM: "is_zoomed",
     }[option]
-    is_on = not getattr(looks, name)
-    return replace(looks, **{name: is_on}), is_on
+    is_on = not getattr(display_options, name)
+    return replace(display_options, **{name: is_on}), is_on
 
 
 def _toggle_range(state: State) -> State:
@@ -80,9 +84,9 @@ def with_filter(state: State, text: str) -> State:
 def rebuild_list(state: State) -> State:
     """Rebuild the list with the current options and filter; closed groups stay closed."""
     hidden = state.reviewed if state.display_options.hides_reviewed else frozenset()
-    sieve = ListFilter(state.display_options.is_tree, state.listing.filter.text, hidden)
+    list_filter = ListFilter(state.display_options.is_tree, state.listing.filter.text, hidden)
     closed = frozenset(change_list.group_id(state.listing.groups[index]) for index in state.listing.closed)
-    new = with_listing(state, change_list.build_listing(state.changes, sieve, closed if state.listing.groups else None))
+    new = with_listing(state, change_list.build_listing(state.changes, list_filter, closed if state.listing.groups else None))
     if new.change is None and new.listing.rows:
         first = next((index for index, row in enumerate(new.listing.rows) if isinstance(row, ChangeRow)), new.cursor)
         new = replace(new, cursor=first)

@@ -77,8 +77,8 @@ def _lines(row: DiffRow) -> list[tuple[DiffSide, int]]:
 def normalize(choice: LineSelection, change: Change, document: Document) -> tuple[NormalizedSelection, str]:
     """Normalize a partial selection, and return it with a status message.
 
-    A new file is deselected if none of its lines is selected; with some lines it is created with these. A deletion of some
-    lines is an edit, of all lines a deletion.
+    A new file is deselected if none of its lines is selected, and is otherwise created with the selected lines. A deletion of
+    which some lines are selected is an edit.
     """
     is_full = choice.hunks == frozenset(range(len(document.hunks)))
     if is_full and (choice.mode or not document.has_selectable_mode):

@@ -39,7 +39,7 @@ def _enter(state: State) -> Transition:
 
 
 def _select_and_advance(state: State) -> Transition:
-    """Toggle the hunk under the cursor and move to the next one; after the last one, to the next change. Commits are whole."""
+    """Toggle the hunk (or the commit) under the cursor and move to the next one; after the last hunk, to the next change."""
     toggled, effects = selection.update_selection(state, Toggled())
     advanced = cursor.move_to_hunk(toggled, 1)
     if advanced.diff.cursor != toggled.diff.cursor and state.tab is Tab.CHANGES:

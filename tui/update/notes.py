@@ -1,4 +1,4 @@
-"""Update the notes to the agent: about the line under the cursor of the diff, or about the file under that of the list."""
+"""Update the notes to the agent: about the line under the diff's cursor, or about the file under the list's cursor."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tui.update import cursor
 
 
 def open_note(state: State) -> State:
-    """Open the prompt for a note, with the note that is there already."""
+    """Open the prompt for a note, with the existing note."""
     note = _note_here(state, "")
     if note is None or state.is_resolving or state.is_running:
         return replace(state, message="the agent is still running" if state.is_running else "no change here for a note")
@@ -22,7 +22,7 @@ def open_note(state: State) -> State:
 
 
 def close_note(state: State, text: str) -> Transition:
-    """Keep the note of the prompt; an empty one is removed."""
+    """Save the note of the prompt; remove it if it is empty."""
     note = _note_here(state, text.strip())
     if note is None:
         return state, ()

@@ -54,7 +54,7 @@ def _close(state: State, *, is_accepted: bool) -> Transition:
 
 
 def _accept(state: State, prompt: Prompt, actions: tuple[tuple[str, str], ...]) -> Transition:
-    """Do what an accepted prompt asks for; `actions` are those of the palette that match."""
+    """Carry out an accepted prompt; `actions` are the palette's matching actions."""
     match prompt.kind:
         case PromptKind.FILTER:
             count = len(state.listing.group_of)

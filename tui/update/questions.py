@@ -113,7 +113,7 @@ def _apply(state: State) -> Transition:
 
 
 def _with_summary(state: State) -> Transition:
-    """Before the summary of many deletions, count how large a share of the tree they are."""
+    """Count how large a share of the tree many deletions are, before the summary."""
     if state.page is not ScreenPage.SUMMARY or state.is_resolving or len(state.selection) <= MAX_FEW_DELETIONS:
         return state, ()
     table = state.changes.by_key()
@@ -125,7 +125,7 @@ def _with_summary(state: State) -> Transition:
 
 
 def continue_summary(state: State, selection: core.Selection, files: int) -> State:
-    """Show the question about many deleted files, or the summary, unless the user went on to something else."""
+    """Show the question about many deleted files, or the summary, unless the user has left the question."""
     if state.page is not ScreenPage.REVIEW or state.selection != selection:
         return state
     page = ScreenPage.DELETIONS if files else ScreenPage.SUMMARY

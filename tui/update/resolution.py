@@ -1,4 +1,4 @@
-"""Update the resolutions of a change's conflicts, and the agent's other edits in the same file that are left out."""
+"""Update the resolutions of a change's conflicts, and which of the agent's other edits in the same file are left out."""
 
 from dataclasses import replace
 

@@ -15,7 +15,7 @@ _SHORT = 10
 
 
 def entry_document(entry: TabEntry, cells: int, *, is_selected: bool) -> Document:
-    """Return the full line of an entry, which the list may cut, and its details; of a commit also a box and its patch."""
+    """Return the full line of an entry, which the list may cut, and its details; for a commit, also a checkbox and its patch."""
     first, *more = wrap(clean_text(entry.title), cells - _BOX if entry.id else cells)
     rows = [DiffRow(RowKind.HEADING, Tone.STRONG, first, is_applied=is_selected if entry.id else None)]
     rows += [DiffRow(RowKind.TEXT, Tone.STRONG, " " * (_BOX if entry.id else 0) + part) for part in more]

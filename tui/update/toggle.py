@@ -1,4 +1,4 @@
-"""Toggle the selection of changes, and report required changes that were selected too or prevent it."""
+"""Toggle the selection of changes; report required changes that were also selected, or that prevent it."""
 
 from collections.abc import Iterable
 

@@ -46,10 +46,10 @@ class StyleCache:
         return self._styles[name]
 
 
-def paint_row(palette: StyleCache, pieces: Iterable[Piece], cells: int, looks: Iterable[str] = ()) -> Strip:
-    """Return a row of exactly this width; `looks` are the style classes of the row."""
+def paint_row(palette: StyleCache, pieces: Iterable[Piece], cells: int, row_styles: Iterable[str] = ()) -> Strip:
+    """Return a row of exactly this width; `row_styles` are the style classes of the row."""
     base = palette.base
-    for name in looks:
+    for name in row_styles:
         base += palette.row_style(name)
     return Strip([*_segments(palette, pieces, cells, base)], cells)
 

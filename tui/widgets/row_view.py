@@ -63,7 +63,7 @@ class RowView(ScrollView, can_focus=False):
         return bool(self._drawn)
 
     def set_row_count(self, count: int) -> None:
-        """Set the number of rows; the layout, which takes longer than the rest of a key, only changes with the scroll bar."""
+        """Set the number of rows. The layout, the slowest part of handling a key, is repeated only if the scroll bar changes."""
         before, height = self.virtual_size.height, self.container_size.height
         if before == count:
             return
@@ -115,7 +115,7 @@ class RowView(ScrollView, can_focus=False):
     def render_lines(self, crop: Region) -> list[Strip]:
         """Paint rows, with one lookup in the style sheet for all of them.
 
-        Textual's own rendering of borders, padding and tints per line, not needed here, took a third of the time of a key.
+        Textual's own rendering of borders, padding and tints, which is not needed here, took a third of the time of a key press.
         """
         palette = StyleCache(self)
         if self._palette is None or palette.base != self._palette.base or len(self._strips) > _MAX_CACHED:

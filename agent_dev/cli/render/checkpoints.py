@@ -99,16 +99,18 @@ def print_taken(one: ListedSession, new: Checkpoint, *, as_json: bool) -> None:
     print_outcome(f"checkpoint {new.number} of session {one.name}: {describe(new)}")
 
 
-def print_pruned(one: ListedSession, gone: Sequence[Checkpoint], *, is_dry: bool, as_json: bool) -> None:
+def print_pruned(one: ListedSession, pruned: Sequence[Checkpoint], *, is_dry: bool, as_json: bool) -> None:
     """Print the checkpoints that were or would be pruned."""
     if as_json:
-        print_json({"version": 1, "session": one.session.id, "dry_run": is_dry, "removed": sorted(each.number for each in gone)})
+        print_json(
+            {"version": 1, "session": one.session.id, "dry_run": is_dry, "removed": sorted(each.number for each in pruned)}
+        )
         return
     done = print_line if is_dry else print_outcome
-    for each in sorted(gone, key=lambda each: each.number):
+    for each in sorted(pruned, key=lambda each: each.number):
         verb = "would remove" if is_dry else "removed"
         done(f"{verb}: {each.number:>4}  {_when(each.time)}  {visible(each.message or each.cause)}")
-    if not gone:
+    if not pruned:
         done("no checkpoints to remove")
 
 

@@ -39,7 +39,7 @@ _FEW = 3  # ignored changes that are shown anyway
 
 
 class _RenamedDirectory(NamedTuple):
-    """A directory that was renamed whole, with its files that need no review of their own."""
+    """A directory that was renamed as a whole, without the files that need a review of their own."""
 
     new: Key
     old: Key

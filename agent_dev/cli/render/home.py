@@ -13,7 +13,7 @@ from agent_dev.run.config_report import ConfiguredValue, is_default
 from agent_dev.run.repository_trust import NONE, TrustStatus
 from agent_dev.sanitize import visible
 
-_MOST_LINES = 200  # of one file's diff
+_MAX_LINES = 200  # of one file's diff
 
 
 def print_home(value: HomeSummary, *, as_json: bool) -> None:
@@ -55,9 +55,9 @@ def _lines(step: HomeChange) -> Iterator[str]:
         return
     texts = ((step.before or "").splitlines(), step.after.splitlines())
     rows = [row for row in difflib.unified_diff(*texts, n=1, lineterm="") if not row.startswith(("---", "+++", "@@"))]
-    yield from map(visible, rows[:_MOST_LINES])
-    if len(rows) > _MOST_LINES:
-        yield f"and {len(rows) - _MOST_LINES} more lines"
+    yield from map(visible, rows[:_MAX_LINES])
+    if len(rows) > _MAX_LINES:
+        yield f"and {len(rows) - _MAX_LINES} more lines"
 
 
 def print_reset(value: ResetResult, *, as_json: bool) -> None:

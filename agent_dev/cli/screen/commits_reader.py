@@ -27,8 +27,8 @@ from agent_dev.session import store
 from tui.model.tabs import ImportMode, RiskyPath, TabEntry
 
 _SHORT = 10
-_MOST_FILES = 200  # shown per commit
-_MOST_PATCHES, _MOST_LINES = 50, 2000  # shown
+_MAX_FILES = 200  # shown per commit
+_MAX_PATCHES, _MAX_LINES = 50, 2000  # shown
 _LARGEST_PATCH = 4 << 20  # bytes
 
 
@@ -36,7 +36,7 @@ def list_commits(review: Review) -> tuple[TabEntry, ...]:
     """Return the commits by id and subject, by repository. It is quick, for the screen opens with them."""
     sources = list_repositories(review.session, review.record)
     try:
-        found = [(source, commits.list_commits(source, review.environ, is_left=True)) for source in sources]
+        found = [(source, commits.list_commits(source, review.environ, without_imported=True)) for source in sources]
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
     entries: list[TabEntry] = []
@@ -54,19 +54,19 @@ def describe_commits(review: Review) -> tuple[TabEntry, ...]:
     try:
         with start_queries(review.session, review.record, review.environ) as queries:
             found = [(one, report.finish_report(review, one)) for one in queries]
-            parts = [(looked, _describe_repository(review, one, looked)) for one, looked in found]
+            parts = [(commit_report, _describe_repository(review, one, commit_report)) for one, commit_report in found]
     except AgentDevError as error:
         return (TabEntry("cannot read the commits", (error.message,)),)
-    reports = [looked for looked, _ in parts]
-    titles = ([TabEntry(f"{title}:") for title in output.repository_title(looked, reports)] for looked in reports)
+    reports = [commit_report for commit_report, _ in parts]
+    titles = ([TabEntry(f"{title}:") for title in output.repository_title(commit_report, reports)] for commit_report in reports)
     return tuple(entry for title, (_, entries) in zip(titles, parts, strict=True) for entry in (*title, *entries))
 
 
-def _describe_repository(review: Review, queries: RunningQueries, looked: report.CommitReport) -> tuple[TabEntry, ...]:
-    patches, loose = _read_patches(queries, looked.changes.commits), _describe_uncommitted(review, queries, looked)
+def _describe_repository(review: Review, queries: RunningQueries, commit_report: report.CommitReport) -> tuple[TabEntry, ...]:
+    patches, loose = _read_patches(queries, commit_report.changes.commits), _describe_uncommitted(review, queries, commit_report)
     rows = []
-    for one in looked.changes.commits:
-        details = [one.id, *output.describe_commit(one, looked, _MOST_FILES)]
+    for one in commit_report.changes.commits:
+        details = [one.id, *output.describe_commit(one, commit_report, _MAX_FILES)]
         details[2:2] = [
             "",
             *(visible(line) for line in one.message.decode("utf-8", "surrogateescape").rstrip("\n").split("\n")),
@@ -75,37 +75,37 @@ def _describe_repository(review: Review, queries: RunningQueries, looked: report
         rows.append(
             _entry(
                 one,
-                (*details, *output.describe_submodules(looked.submodule_changes, one.id), *patches.get(one.id, ())),
-                _risky_files(review, looked, one),
-                is_imported=one.id in looked.changes.imported_ids,
+                (*details, *output.describe_submodules(commit_report.submodule_changes, one.id), *patches.get(one.id, ())),
+                _risky_files(review, commit_report, one),
+                is_imported=one.id in commit_report.changes.imported_ids,
             )
         )
-    return (*rows, *loose, *(TabEntry(line) for line in output.describe_other_changes(looked)))
+    return (*rows, *loose, *(TabEntry(line) for line in output.describe_other_changes(commit_report)))
 
 
-def _describe_uncommitted(review: Review, queries: RunningQueries, looked: report.CommitReport) -> tuple[TabEntry, ...]:
+def _describe_uncommitted(review: Review, queries: RunningQueries, commit_report: report.CommitReport) -> tuple[TabEntry, ...]:
     """Return one entry for all uncommitted files, with a list and their patches against the last commit."""
-    paths = looked.uncommitted or ()
-    if not (titles := [*output.describe_uncommitted(looked)]):
+    paths = commit_report.uncommitted or ()
+    if not (titles := [*output.describe_uncommitted(commit_report)]):
         return ()
     details = ["not in a commit: apply them from the Changes tab (press 1)", ""]
     try:
-        files = [*uncommitted.read_uncommitted(review, queries, paths[:_MOST_FILES])]
+        files = [*uncommitted.read_uncommitted(review, queries, paths[:_MAX_FILES])]
     except CommandFailed:
         files = []  # the agent deleted or damaged objects
-        details += [visible(path) for path in paths[:_MOST_FILES]]
+        details += [visible(path) for path in paths[:_MAX_FILES]]
     details += [f"{SIGNS[one.kind]} {visible(one.path)}{'' if one.is_change else ' (as in your tree)'}" for one in files]
-    details += [f"… {format_count(len(paths) - _MOST_FILES, 'more file')}"] if len(paths) > _MOST_FILES else []
+    details += [f"… {format_count(len(paths) - _MAX_FILES, 'more file')}"] if len(paths) > _MAX_FILES else []
     lines = [line for one in files for line in one.patch.removesuffix(b"\n").split(b"\n")]
-    details += ["", *(visible(line, tab="    ") for line in lines[:_MOST_LINES])]
-    details += [f"… {len(lines) - _MOST_LINES:,} more lines in the Changes tab"] if len(lines) > _MOST_LINES else []
+    details += ["", *(visible(line, tab="    ") for line in lines[:_MAX_LINES])]
+    details += [f"… {len(lines) - _MAX_LINES:,} more lines in the Changes tab"] if len(lines) > _MAX_LINES else []
     return tuple(TabEntry(title, tuple(details)) for title in titles)
 
 
 def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict[str, tuple[str, ...]]:
     """Return the lines of the patches of the newest commits, as far as they are not too large to show."""
     found = {}
-    for one in made[:_MOST_PATCHES]:
+    for one in made[:_MAX_PATCHES]:
         hint = f"agent-dev commits --patch {one.id[:_SHORT]}"
         try:
             lines = (
@@ -115,8 +115,8 @@ def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict
             )
         except CommandFailed:
             lines = [f"its patch is too large or unreadable: {hint}".encode()]
-        more = [f"… {len(lines) - _MOST_LINES:,} more lines: {hint}"] if len(lines) > _MOST_LINES else []
-        found[one.id] = ("", *(visible(line, tab="    ") for line in lines[:_MOST_LINES]), *more)
+        more = [f"… {len(lines) - _MAX_LINES:,} more lines: {hint}"] if len(lines) > _MAX_LINES else []
+        found[one.id] = ("", *(visible(line, tab="    ") for line in lines[:_MAX_LINES]), *more)
     return found
 
 
@@ -128,13 +128,13 @@ def _entry(one: Commit | ParsedCommit, details: tuple[str, ...], risky: tuple[Ri
     return TabEntry(title, details, bool(risky), id=one.id, risky_paths=risky)
 
 
-def _risky_files(review: Review, looked: report.CommitReport, one: ParsedCommit) -> tuple[RiskyPath, ...]:
+def _risky_files(review: Review, commit_report: report.CommitReport, one: ParsedCommit) -> tuple[RiskyPath, ...]:
     """Return the risky files of a commit, by its own risks and the session's where the contents are equal."""
-    links = {link.path: link.details for link in _submodule_risks(looked.submodule_changes, one.id)}
-    judged, combined_risks = looked.risks.get(one.id, {}), looked.worktree_only.get(one.id, frozenset())
+    links = {link.path: link.details for link in _submodule_risks(commit_report.submodule_changes, one.id)}
+    judged, combined_risks = commit_report.risks.get(one.id, {}), commit_report.worktree_only.get(one.id, frozenset())
     return tuple(
         RiskyPath(path, risks, links.get(path, ()))
-        for path, risks in find_commit_risks(review, looked.root, one, judged, combined_risks)
+        for path, risks in find_commit_risks(review, commit_report.root, one, judged, combined_risks)
     )
 
 

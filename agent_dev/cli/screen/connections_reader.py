@@ -9,7 +9,7 @@ from typing import Any
 from agent_dev.cli.render.log_words import describe_connection
 from tui.model.tabs import TabEntry
 
-_MOST = 5_000  # the last ones are shown
+_MAX_ROWS = 5_000  # the last ones are shown
 _DENY = "deny"
 _DETAILS = (
     ("why", "denied"),
@@ -27,7 +27,7 @@ def list_connections(folder: str) -> tuple[TabEntry, ...]:
     """Return the entries of the session in a folder, none without a log."""
     try:
         with open(f"{folder}/network.jsonl", encoding="utf-8", errors="surrogateescape") as file:
-            rows = [json.loads(line) for line in deque(file, _MOST)]
+            rows = [json.loads(line) for line in deque(file, _MAX_ROWS)]
     except (OSError, ValueError):
         return ()  # missing, or truncated in the middle of a line
     found = [row for row in rows if isinstance(row, dict)]

@@ -54,12 +54,12 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
     # Subcommands that only print do not import the screen.
     from tui.app import run_review as run_screen
 
-    looks = _load_looks(context)
+    settings = _load_screen_settings(context)
     add_review_notes(review, context)
 
     def run() -> tuple[int, str]:
         source = _make_source(review, context)
-        code, ending = run_screen(source, looks)
+        code, ending = run_screen(source, settings)
         return _report(source, code, is_sent_back=ending is Ending.SEND_BACK), ending.value
 
     code, ending = subprocess_screen.run_in_child(run, warn)
@@ -79,12 +79,12 @@ def resolve_conflicts(review: Review, context: CommandContext, stopped: "ImportR
     from agent_dev.cli.screen.conflict_source import ConflictSource
     from tui.app import run_review as run_screen
 
-    looks = _load_looks(context)
+    settings = _load_screen_settings(context)
     name_and_root = (str(review.record["name"] or review.session.id), str(review.record["root"]))
 
     def run() -> tuple[int, str]:
         source = ConflictSource(stopped, retry, name_and_root, context.environ, review.session.folder)
-        code, ending = run_screen(source, looks)
+        code, ending = run_screen(source, settings)
         return _report(source, code or FAILURE), ending.value  # quit without resolving: nothing was imported
 
     code, _ = subprocess_screen.run_in_child(run, warn)
@@ -112,7 +112,7 @@ def _report_end(ended: OperationResult) -> int:
     return ended.code
 
 
-def _load_looks(context: CommandContext) -> "ScreenSettings":
+def _load_screen_settings(context: CommandContext) -> "ScreenSettings":
     """Return the user's keys and colours. Raises UsageError for an unknown action."""
     from tui.keys.bindings import REVIEW_BINDINGS
     from tui.theme import ScreenSettings
@@ -167,6 +167,6 @@ def watch_session(one: ListedSession, context: CommandContext) -> int:
 
     source = LiveSource(one.session, context)
     try:
-        return run_screen(source, _load_looks(context))[0]
+        return run_screen(source, _load_screen_settings(context))[0]
     finally:
         source.close()

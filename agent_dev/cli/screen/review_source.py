@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 Resolutions = Sequence[ConflictSide | bytes | None] | bytes
 ProgressCallback = Callable[[int, int], object]
 
-_MOST_COMMANDS = 5_000  # the last ones are shown
+_MAX_COMMANDS = 5_000  # the last ones are shown
 
 
 class ReviewSource:
@@ -247,7 +247,7 @@ class ReviewSource:
             stale = self._find_stale(selection) | self._find_unseen_risks(selection)
             selected = Selection(selection.keys - stale.keys(), selection.partial)
             planned = merge.plan_selection(self._review, selected, self._with_old_paths(selected.keys))
-            done = merge.apply_plan(self._review, planned, self._store, messages.append, tell=on_progress)
+            done = merge.apply_plan(self._review, planned, self._store, messages.append, report_progress=on_progress)
         except AgentDevError as error:
             return OperationResult(
                 (*messages, error.message, *([f"hint: {error.hint}"] if error.hint else [])), error.code or FAILURE
@@ -329,7 +329,7 @@ def _commands(folder: str) -> tuple[TabEntry, ...]:
     """Return the last commands that the agent started, from its log."""
     try:
         with open(f"{folder}/commands.jsonl", encoding="utf-8", errors="surrogateescape") as file:
-            rows = [json.loads(line) for line in deque(file, _MOST_COMMANDS)]
+            rows = [json.loads(line) for line in deque(file, _MAX_COMMANDS)]
     except (OSError, ValueError):
         return ()  # missing, or truncated in the middle of a line
     return tuple(_command_entry(row) for row in _with_ends(rows) if row.get("argv"))

@@ -8,7 +8,7 @@ from agent_dev.config.new_config import NewSettings
 from agent_dev.config.profile import NETS
 from tui.setup.form import Choice, Picks, Preview, Question
 
-WRITE, UPDATE, BESIDE, NOTHING = "write", "update", "beside", "nothing"
+WRITE, UPDATE, NEXT_TO_IT, NOTHING = "write", "update", "next to it", "nothing"
 HOMES = {"common": "~/aihome", "agent": "~/aihomes/{profile}", "project": "~/aihomes/{project}"}
 _HOME_LABELS = {
     "common": Choice(HOMES["common"], "one home for all", "each agent finds its login and history in every repository"),
@@ -158,4 +158,4 @@ def _endings(facts: Facts) -> tuple[Choice, ...]:
     if not facts.has_config:
         return Choice(WRITE, f"write {facts.path}"), nothing
     update = Choice(UPDATE, f"change {facts.path}", "other keys and comments stay; the old file is kept as config.yaml.old")
-    return update, Choice(BESIDE, f"write {facts.path}.new", "config.yaml stays as it is"), nothing
+    return update, Choice(NEXT_TO_IT, f"write {facts.path}.new", "config.yaml stays as it is"), nothing

@@ -56,8 +56,8 @@ class ChangeReader:
         now = time.time_ns()
         found = {_place(change): _state(change, roots) for change in changes[:MAX_TRACKED]}
         beyond = len(changes) - len(found)
-        news = [change for change in changes[:MAX_TRACKED] if self._known.get(_place(change)) != found[_place(change)]]
-        events = [_change_event(change, found[_place(change)][2], roots, now) for change in news]
+        changed = [change for change in changes[:MAX_TRACKED] if self._known.get(_place(change)) != found[_place(change)]]
+        events = [_change_event(change, found[_place(change)][2], roots, now) for change in changed]
         if not is_last:
             present = {_place(change) for change in changes} if beyond else found.keys()
             gone = [state for place, state in self._known.items() if place not in present]

@@ -95,42 +95,42 @@ def _header(view: LiveView, columns: int, palette: Palette) -> str:
     return palette.paint(crop(f"{text}{padding}{right}" if text else left, columns), OutputTone.STRONG)
 
 
-def _approvals(view: LiveView, columns: int, palette: Palette, most: int) -> Section:
+def _approvals(view: LiveView, columns: int, palette: Palette, limit: int) -> Section:
     now, rows = time.time_ns(), []
     waiting = list(view.waiting.items())
-    for number, row in waiting[:most]:
+    for number, row in waiting[:limit]:
         until = row.get("until")
         left = f"  {max(0, until - now) // 10**9} s left" if isinstance(until, int) else ""
         text = crop(f"  {number}  {_clean(short_question(row))}", columns - len(left))
         rows.append(palette.paint(text + left if columns > len(left) else text, OutputTone.RISK))
-    if len(waiting) > most > 1:
-        rows.append(crop(f"  and {len(waiting) - most} more", columns))
+    if len(waiting) > limit > 1:
+        rows.append(crop(f"  and {len(waiting) - limit} more", columns))
     return f"Waiting for your answer {len(waiting)}  (agent-dev approve)", rows
 
 
-def _changes(view: LiveView, columns: int, palette: Palette, most: int) -> Section:
-    events = _latest(view.changes.values(), most)
+def _changes(view: LiveView, columns: int, palette: Palette, limit: int) -> Section:
+    events = _latest(view.changes.values(), limit)
     rows = []
     for event in events:
         sign, kind = sign_of(event), str(event.details["kind"])
         start = f"  {sign} {kind:<8}  "
         path = crop_start(_clean(event.text), columns - width(start))
         rows.append(palette.paint(crop(start + path, columns), _TONES.get(sign, OutputTone.CHANGED)))
-    if not rows and most > 0:
+    if not rows and limit > 0:
         rows = [crop("  comparing…" if view.change_count is None else "  none", columns)]
     return f"Changes {'' if view.change_count is None else view.change_count}".rstrip(), rows
 
 
-def _commands(view: LiveView, columns: int, palette: Palette, most: int) -> Section:
+def _commands(view: LiveView, columns: int, palette: Palette, limit: int) -> Section:
     rows = []
-    for event in _latest(view.commands, most):
+    for event in _latest(view.commands, limit):
         end = view.exits.get((event.details.get("pid"), event.text), event)
         code = end.details.get("exit")
         left = f"  {describe_verdict(event.details)}{_clean(event.text)}"
         right = "" if code in (None, 0) else f"  exit {code}"
         text = crop(left, columns - len(right)) + right if columns > len(right) else crop(left, columns)
         rows.append(palette.paint(text, OutputTone.REMOVED if right else event_tone(event)))
-    return f"Commands {view.command_count}", rows or ([crop("  none logged", columns)] if most > 0 else [])
+    return f"Commands {view.command_count}", rows or ([crop("  none logged", columns)] if limit > 0 else [])
 
 
 def _checkpoints(view: LiveView, columns: int) -> Section:
@@ -139,8 +139,8 @@ def _checkpoints(view: LiveView, columns: int) -> Section:
     ]
 
 
-def _latest(events: Any, most: int) -> Sequence[Event]:
-    return [*reversed([*events])][: max(0, most)]
+def _latest(events: Any, limit: int) -> Sequence[Event]:
+    return [*reversed([*events])][: max(0, limit)]
 
 
 def _clean(text: str) -> str:

@@ -60,7 +60,7 @@ class TreeCopy:
 class ParsedCommit:
     """A parsed commit object. `signature` is the kind of its unverified signature, "" for none.
 
-    `headers`: all headers as they are. `changed_files`: the changes against its first parent.
+    `headers`: all headers, unparsed. `changed_files`: the changes against its first parent.
     """
 
     id: str

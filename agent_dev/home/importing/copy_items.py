@@ -1,4 +1,4 @@
-"""Copy selected items to their agent homes. Only here are files with logins opened."""
+"""Copy selected items to their agent homes. Files with logins are opened only here."""
 
 import errno
 import os
@@ -21,7 +21,7 @@ class CopiedItems:
 
 
 def copy_items(importer: Importer, items: Sequence[Item]) -> CopiedItems:
-    """Copy items as they were listed; what changed since is not copied."""
+    """Copy items as they were listed; a file that has changed since is not copied."""
     names = tuple(item.name for item in items)
     copied: list[Item] = []
     failed: list[LeftOut] = []
@@ -80,8 +80,8 @@ def _with_values(importer: Importer, item: Item, data: bytes, names: tuple[str, 
     if item.kind == LOGIN:
         return replace(item, values=values)
     agent = next(agent for agent in importer.agents if agent.profile.name == item.agent)
-    fitted, edits = settings_rules.fit(values, importer.inside_paths(agent, names).locate)
-    return replace(item, values=fitted, edits=edits)
+    translated, edits = settings_rules.translate_paths(values, importer.inside_paths(agent, names).locate)
+    return replace(item, values=translated, edits=edits)
 
 
 def _merge(item: Item, before: bytes | None) -> bytes:

@@ -1,4 +1,4 @@
-"""Paths of settings, as the sandbox has them: the agent home is at the place of the real home there."""
+"""Paths in settings, as they are in the sandbox, where the agent home is in place of the real home."""
 
 import os
 
@@ -20,7 +20,7 @@ class InsidePaths:
         self.imported: tuple[str, ...] = ()  # paths that will be in the agent home
 
     def locate(self, path: str) -> str | None:
-        """Return a path as the sandbox has it, None if it has none; what is no path of this machine stays as it is."""
+        """Return a path as it is in the sandbox, None if it is not there; text that is no path of this machine stays as it is."""
         for prefix in _HOMES:
             if path.startswith(f"{prefix}/"):
                 return path if self._is_in_home(path[len(prefix) + 1 :]) else None

@@ -1,11 +1,11 @@
-"""The values of an import: items of the real home, and what is left out or changed in a copy."""
+"""The values of an import: items of the real home, and the parts that a copy leaves out or changes."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
 LOGIN, SERVERS, HOOKS = "login", "servers", "hooks"
 NEW, SAME, DIFFERS = "new", "same", "differs"
-SECRET, RUNS, UNCHECKED = "secret", "runs by itself", "not checked"
+SECRET, RUNS, UNCHECKED = "secret", "runs automatically", "not checked"
 ABSENT = ""  # the mark of a file that does not exist
 
 
@@ -28,7 +28,7 @@ class LeftOut:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """An import of an item: the time in s since 1970, the marks in the real home and those of the copies."""
+    """An import of an item: its time in s since 1970, the marks in the real home, and those of the copies."""
 
     time: int
     marks: dict[str, str]
@@ -93,7 +93,7 @@ class Item:
         return tuple(("+" if not was else "~" if now else "-", path) for path, was, now in rows if was != now)
 
     def is_safe(self, *, is_update: bool = False) -> bool:
-        """Return whether it needs no look: no secret, nothing that runs by itself, nothing replaced but an earlier import."""
+        """Return whether it needs no review: it has no secret, runs nothing, and replaces at most an earlier import."""
         replaces_import = is_update and self.imported is not None and not self.is_changed_inside
         return not self.flags and (self.state == NEW or replaces_import)
 

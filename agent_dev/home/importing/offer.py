@@ -1,4 +1,4 @@
-"""Find what of the real home can be imported, compared with the agent homes. No file with a login is opened."""
+"""Find what can be imported from the real home, and compare it with the agent homes. No file with a login is opened."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ from agent_dev.home.importing.target import TargetHome, key_digests
 from agent_dev.linux import users
 from agent_dev.session.sessions import CommandContext
 
-_LONGEST_TEXT = 64 << 10  # bytes of a text whose differences are shown
+_LONGEST_TEXT = 64 << 10  # bytes; differences of larger texts are not shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class Importer:
             target.close()
 
     def offer(self, selected: tuple[str, ...] | None = None) -> Offer:
-        """Return everything that can be imported. `selected`: only paths of these items will exist in the agent home."""
+        """Return everything that can be imported. `selected`: only the paths of these items will exist in the agent home."""
         self.source.left_out.clear()
         items: list[Item] = []
         for agent in self.agents:
@@ -67,7 +67,7 @@ class Importer:
         return tuple(sorted(name for name in found - names if name.partition("#")[0] in paths))
 
     def differences(self, item: Item) -> tuple[tuple[str, str, str], ...]:
-        """Return name, text in the agent home and text of the copy of what would be replaced; none of secrets and large files."""
+        """Return name, text in the agent home and text of the copy of each file to be replaced, but secrets and large files."""
         if not item.is_opened or SECRET in item.flags or item.state != DIFFERS:
             return ()
         try:
@@ -109,7 +109,7 @@ class Importer:
                 yield replace(item, copies=item.results if is_same else item.copies, imported=before)
 
     def _split(self, found: Found, target: TargetHome, inside: InsidePaths) -> Iterator[Item]:
-        """Yield the item of a path, or for settings one of all harmless keys and one of each other key."""
+        """Yield the item of a path; for settings, one item of all harmless keys and one of each other key."""
         wanted = found.wanted
         data = found.files.get(wanted.path)
         if wanted.kind in ("settings", SERVERS) and data is not None:
@@ -128,13 +128,13 @@ class Importer:
         plain_edits: list[Edit] = []
         for key, value in document.items():
             flags = settings_rules.assess(key, value)
-            fitted, edits = settings_rules.fit({key: value}, inside.locate)
+            translated, edits = settings_rules.translate_paths({key: value}, inside.locate)
             if not flags:
-                plain |= fitted
+                plain |= translated
                 plain_edits += edits
-            elif key in fitted:
+            elif key in translated:
                 kind = settings_rules.kind_of(key, wanted.kind)
-                yield replace(_keyed(found, target, document, fitted), kind=kind, is_named=True, flags=flags, edits=edits)
+                yield replace(_keyed(found, target, document, translated), kind=kind, is_named=True, flags=flags, edits=edits)
             else:
                 text = next((edit.text for edit in edits), "")
                 self.source.left_out.append(LeftOut(f"{wanted.path}#{key}", f"{text} does not exist in the sandbox"))
@@ -166,13 +166,13 @@ def _whole(found: Found, target: TargetHome) -> Item:
     return replace(item, copies=target.copies(item))
 
 
-def _keyed(found: Found, target: TargetHome, document: dict[str, Any], fitted: dict[str, Any]) -> Item:
+def _keyed(found: Found, target: TargetHome, document: dict[str, Any], translated: dict[str, Any]) -> Item:
     """Return the item of some keys of a document, with the values that exist inside."""
-    wanted, keys = found.wanted, tuple(fitted)
+    wanted, keys = found.wanted, tuple(translated)
     marks = key_digests(wanted.path, document, keys)
-    results = key_digests(wanted.path, fitted, keys)
-    size = len(documents.write(wanted.path, fitted))
-    item = Item(wanted.agent, target.path, wanted.kind, wanted.path, size, marks, results, {}, keys=keys, values=fitted)
+    results = key_digests(wanted.path, translated, keys)
+    size = len(documents.write(wanted.path, translated))
+    item = Item(wanted.agent, target.path, wanted.kind, wanted.path, size, marks, results, {}, keys=keys, values=translated)
     return replace(item, copies=target.copies(item))
 
 

@@ -1,4 +1,4 @@
-"""The record of an import, in the state directory: from which version of the real home each item was copied, and as what."""
+"""The record of an import, in the state directory: the version of each item in the real home, and that of its copy."""
 
 import json
 import os

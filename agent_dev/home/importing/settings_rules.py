@@ -7,7 +7,7 @@ from typing import Any
 from agent_dev.home.importing.items import HOOKS, RUNS, SECRET, SERVERS, Edit
 from agent_dev.redact import mask_secrets
 
-# Keys, without case and punctuation, whose values are or name programs that an agent starts without being asked.
+# Keys, without case and punctuation, whose values are or name programs that an agent starts unasked.
 _PROGRAM_KEYS = frozenset(
     (
         *("hooks", "statusline", "mcpservers", "mcp", "notify", "plugin", "plugins", "enabledplugins", "extensions", "lsp"),
@@ -102,48 +102,48 @@ class _Dropped:
 _DROPPED = _Dropped()
 
 
-def fit(document: dict[str, Any], locate: Locate) -> tuple[dict[str, Any], tuple[Edit, ...]]:
-    """Return a document whose paths exist in the sandbox, and what was changed for that.
+def translate_paths(document: dict[str, Any], locate: Locate) -> tuple[dict[str, Any], tuple[Edit, ...]]:
+    """Return a document with the paths as they are in the sandbox, and the edits made for that.
 
     `locate` returns the path inside for a path outside, None if it does not exist there. A server or hook of which a path is
     missing is dropped as a whole; elsewhere, the value.
     """
     edits: list[Edit] = []
-    fitted = _fit_mapping(document, locate, edits, "", is_program=False)
-    return ({} if isinstance(fitted, _Dropped) else fitted), tuple(edits)
+    translated = _translate_mapping(document, locate, edits, "", is_program=False)
+    return ({} if isinstance(translated, _Dropped) else translated), tuple(edits)
 
 
-def _fit(value: Any, locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
+def _translate(value: Any, locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
     if isinstance(value, dict):
-        return _fit_mapping(value, locate, edits, where, is_program=is_program)
+        return _translate_mapping(value, locate, edits, where, is_program=is_program)
     if isinstance(value, list):
-        return _fit_list(value, locate, edits, where, is_program=is_program)
-    return _fit_text(value, locate, edits, where, is_program=is_program) if isinstance(value, str) else value
+        return _translate_list(value, locate, edits, where, is_program=is_program)
+    return _translate_text(value, locate, edits, where, is_program=is_program) if isinstance(value, str) else value
 
 
-def _fit_mapping(value: dict[str, Any], locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
-    fitted = {}
+def _translate_mapping(value: dict[str, Any], locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
+    translated = {}
     for key, part in value.items():
         runs = is_program or _names_program(str(key))
         path = f"{where}.{key}" if where else str(key)
         count = sum(edit.action == "dropped" for edit in edits)
-        new = _fit(part, locate, edits, path, is_program=runs)
+        new = _translate(part, locate, edits, path, is_program=runs)
         is_part = _plain(str(key)) in ("command", "args", "cmd", "cwd")
         if is_part and count < sum(edit.action == "dropped" for edit in edits):
             return _DROPPED
         if not isinstance(new, _Dropped):
-            fitted[key] = new
-    return fitted if fitted or not value else _DROPPED
+            translated[key] = new
+    return translated if translated or not value else _DROPPED
 
 
-def _fit_list(value: list[Any], locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
-    fitted = [_fit(part, locate, edits, f"{where}[{index}]", is_program=is_program) for index, part in enumerate(value)]
-    kept = [part for part in fitted if not isinstance(part, _Dropped)]
+def _translate_list(value: list[Any], locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
+    translated = [_translate(part, locate, edits, f"{where}[{index}]", is_program=is_program) for index, part in enumerate(value)]
+    kept = [part for part in translated if not isinstance(part, _Dropped)]
     return kept if kept or not value else _DROPPED
 
 
-def _fit_text(value: str, locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
-    """Fit a text that is a path, or a command with paths."""
+def _translate_text(value: str, locate: Locate, edits: list[Edit], where: str, *, is_program: bool) -> Any:
+    """Translate a text that is a path, or a command with paths."""
     whole = _PATH.match(value)
     texts = [value] if whole and not is_program else [found[0] for found in _PATH.finditer(value)] if is_program else []
     new = value

@@ -18,8 +18,8 @@ from agent_dev.sanitize import visible
 
 LARGEST_FILE = 4 << 20  # bytes
 _LARGEST_ITEM = 32 << 20  # bytes
-_MOST_FILES = 2000
-_MOST_CHECKED = 256 << 10  # bytes of a text that is searched for secrets
+_MAX_FILES = 2000
+_MAX_CHECKED = 256 << 10  # bytes of a text that is searched for secrets
 CHANGED = "it changed since it was listed"
 _PROGRAM_KINDS = ("servers", "hooks", "plugins")
 
@@ -85,8 +85,8 @@ class SourceHome:
         size = 0
         for path, one in rows:
             size += one.size
-            if size > _LARGEST_ITEM or len(files) == _MOST_FILES:
-                self._leave(wanted.path, f"more than {_MOST_FILES} files or {_LARGEST_ITEM >> 20} MiB")
+            if size > _LARGEST_ITEM or len(files) == _MAX_FILES:
+                self._leave(wanted.path, f"more than {_MAX_FILES} files or {_LARGEST_ITEM >> 20} MiB")
                 return None
             is_closed = wanted.kind == LOGIN or self.is_login(path)
             if is_closed and wanted.kind != LOGIN and wanted.keys is None:
@@ -98,7 +98,7 @@ class SourceHome:
         return Found(wanted, sum(one.size for one in stats.values()), files, stats) if files else None
 
     def _below(self, folder: str, depth: int) -> Iterator[tuple[str, Entry]]:
-        """Yield the files below a directory that can be copied; the others are left out."""
+        """Yield the files below a directory that can be copied; record the others as left out."""
         try:
             fd = self.tree.open(os.fsencode(folder), os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
@@ -184,7 +184,7 @@ class SourceHome:
 
 
 def flags_of(found: Found) -> tuple[str, ...]:
-    """Return the reasons not to select files by default: secrets in them, programs that run by themselves."""
+    """Return the reasons not to select files by default: secrets in them, programs that run automatically."""
     flags = {SECRET} if None in found.files.values() else set[str]()
     if found.wanted.kind in _PROGRAM_KINDS:
         flags.add(RUNS)
@@ -195,7 +195,7 @@ def flags_of(found: Found) -> tuple[str, ...]:
 
 
 def _text_flags(path: str, data: bytes) -> set[str]:
-    if len(data) > _MOST_CHECKED:
+    if len(data) > _MAX_CHECKED:
         return {UNCHECKED}
     text = data.decode("utf-8", "replace")
     flags = {SECRET} if settings_rules.holds_secret(text) else set[str]()

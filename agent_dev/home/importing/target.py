@@ -1,4 +1,4 @@
-"""An agent home as the target of an import. The agent can write there: no link is followed, and no file half written."""
+"""An agent home as the target of an import. The agent can write there: links are not followed, files are written atomically."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ class Changed(Exception):
 
 
 class TargetHome:
-    """An agent home, which need not exist until something is written."""
+    """An agent home; it need not exist before the first write."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -32,7 +32,7 @@ class TargetHome:
             self._tree.close()
 
     def read(self, path: str) -> bytes | None:
-        """Return a file's content, None if there is nothing. Raises OSError for anything else than a readable file."""
+        """Return a file's content, None if it does not exist. Raises OSError for anything but a readable file."""
         entry = self._entry(path)
         if entry is None or self._tree is None:
             return None
@@ -81,7 +81,7 @@ class TargetHome:
         return key_digests(path, document, keys)
 
     def write(self, path: str, data: bytes, before: bytes | None, *, is_program: bool = False) -> None:
-        """Write a file atomically, readable only by its owner. Raises OSError; Changed if it has not the content `before`."""
+        """Write a file atomically, readable only by its owner. Raises OSError; Changed unless its content is `before`."""
         if self._tree is None:
             mount_points.create_home(self.path)
             self._tree = dir_tree.Tree(self.path)

@@ -1,8 +1,8 @@
-"""Pack merged sessions, and remove those whose merges can no longer be undone.
+"""Pack merged sessions, and remove sessions whose merges can no longer be undone.
 
-A session that was merged whole stays for `undo`, which restores its changes to it. The newest ones stay complete; the others lose
-the agent's private git directory with its objects, checkpoints and other data that only a next run needs: a resume recreates
-them. Sessions that wait, run, are being merged, or have commits, branches or stashes of the agent are never touched.
+A completely merged session stays for `undo`, which restores its changes to it. The newest sessions stay complete; the others
+lose data that only another run needs, and that a resume recreates: the agent's private git directory with its objects, and
+checkpoints. Sessions that wait, run, are being merged, or have commits, branches or stashes of the agent are never touched.
 """
 
 import os
@@ -78,7 +78,7 @@ def finish_unpacking(session: store.Session) -> None:
 
 
 def _due(where: "CommandContext", keep_count: int) -> list[tuple[store.Session, str]]:
-    """Return the merged sessions to pack or remove, oldest first. Most of many are packed and cost only one look-up."""
+    """Return the merged sessions to pack or remove, oldest first. Those that are packed already cost only one lookup."""
     merges = {name.rpartition(".")[0] for name in list_names(where.store.merges)}
     under_way = {merge.rpartition(".")[0] for merge in pending_marks.unfinished_merges(where.store)}
     every = [one for one in store.all_sessions(where.store) if one.id not in under_way]

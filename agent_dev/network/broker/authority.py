@@ -70,9 +70,9 @@ class Authority:
         builder = builder.add_extension(x509.SubjectAlternativeName([x509.DNSName(host)]), critical=False)
         builder = builder.add_extension(x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH]), critical=False)
         issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
-        leaf = builder.add_extension(issuer, critical=False).sign(self._key, hashes.SHA256())
+        certificate = builder.add_extension(issuer, critical=False).sign(self._key, hashes.SHA256())
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-        pair = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + leaf.public_bytes(Encoding.PEM)
+        pair = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()) + certificate.public_bytes(Encoding.PEM)
         _load(context, pair)
         context.set_alpn_protocols(["http/1.1"])
 

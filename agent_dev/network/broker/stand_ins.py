@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
-_FEWEST = 20  # random letters: 119 bits
+_MIN_LENGTH = 20  # random letters: 119 bits
 
 
 def make_stand_ins(values: "Iterable[tuple[str, Any]]") -> tuple[tuple[str, str], ...]:
@@ -20,6 +20,6 @@ def make_stand_ins(values: "Iterable[tuple[str, Any]]") -> tuple[tuple[str, str]
 
 
 def _make(prefix: str, length: int) -> str:
-    count = max(length - len(prefix), _FEWEST)
+    count = max(length - len(prefix), _MIN_LENGTH)
     usable = (byte for byte in os.urandom(8 * count) if byte < 4 * len(_LETTERS))  # each letter is as likely as any other
     return prefix + "".join(_LETTERS[next(usable) % len(_LETTERS)] for _ in range(count))

@@ -1,4 +1,4 @@
-"""CA certificates that programs in the sandbox trust besides the system's: one bundle, and the variables that name it."""
+"""CA certificates that programs in the sandbox trust in addition to the system's: one bundle, and the variables that name it."""
 
 import hashlib
 import os

@@ -124,7 +124,7 @@ def _link_stores(stores: list[list[str]], source: store.Session, copy: store.Ses
 
 
 def _link_store(path: str, source: store.Session, copy: store.Session) -> str:
-    """Hard-link the objects of one store for the copy, beside those of the source; return the new path."""
+    """Hard-link the objects of one store for the copy, next to those of the source; return the new path."""
     folder, name = os.path.split(path)
     if folder == f"{source.folder}/objects":
         target = f"{copy.folder}/objects/{name}"

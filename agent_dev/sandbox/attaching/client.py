@@ -19,7 +19,7 @@ from agent_dev.sandbox.terminal.pty import Terminal
 from agent_dev.sandbox.terminal.reset import SAVE_TITLE
 from agent_dev.value import Value
 
-DETACHED, TAKEN, ENDED, LOST = "detached", "taken", "ended", "lost"  # how an attachment ended; LOST: the launcher was killed
+DETACHED, TAKEN, ENDED, LOST = "detached", "taken", "ended", "lost"  # ends of an attachment; LOST: the launcher was killed
 _DETACH = b"d"  # a command to the relay
 _REDRAW_DELAY = 0.05  # seconds for which a program inside sees another size, so that it redraws
 _FORWARDED = (signals.INT, signals.QUIT, signals.TERM, signals.TSTP)
@@ -52,7 +52,7 @@ def receive_greeting(connection: _socket.socket) -> tuple[bytes, ServerConnectio
 
 
 def attach(connection: ServerConnection, keys: tuple[TerminalKey, TerminalKey], *, is_first: bool) -> Attachment:
-    """Relay until the end of the attachment; the user's terminal is restored then. `is_first`: nothing is to be redrawn."""
+    """Relay until the end of the attachment, then restore the user's terminal. `is_first`: there is nothing to redraw."""
     terminal = ClientTerminal(connection, keys, is_first=is_first)
     client = _ClientProcess(connection, terminal)
     try:
@@ -108,7 +108,7 @@ class AttachedRelay(relay.TerminalRelay):
         super().relay()
 
     def _show_screen(self) -> None:
-        """Draw the screen below what the terminal shows, and let the program inside redraw: its terminal's size changes twice."""
+        """Draw the screen below the terminal's content; change the inner terminal's size twice, so that the program redraws."""
         rows, columns = self._size
         replay = make_replay(self._history.modes(), self._history.output())
         self._output.scan(replay)
@@ -143,7 +143,7 @@ class AttachedRelay(relay.TerminalRelay):
 
 
 class _ClientProcess:
-    """The client's own process, which hears from the server and the user's shell."""
+    """The client's own process, which receives the server's messages and the signals of the user's shell."""
 
     def __init__(self, connection: ServerConnection, terminal: ClientTerminal) -> None:
         self._socket, self._launcher, self._terminal = connection.socket, connection.greeting.launcher, terminal
@@ -179,7 +179,7 @@ class _ClientProcess:
     def run(self) -> Attachment:
         """Relay until the end."""
         self._terminal.start_relay(0, 0)
-        self._signal_launcher(signals.CONT)  # an agent that was stopped when its client left goes on
+        self._signal_launcher(signals.CONT)  # continues an agent that was stopped when its client left
         relay_fd = os.pidfd_open(self._terminal.relay_pid)
         poll = select.poll()
         for fd in (self._socket.fileno(), relay_fd, self._wakeup, self._launcher_fd):

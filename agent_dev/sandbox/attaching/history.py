@@ -1,6 +1,6 @@
 """The history of a session's output: the last 64 to 128 KiB, and the terminal modes in force before them.
 
-It is in memory that the attach server and one client at a time share, so it survives a killed client. Two banks are filled in
+It is in memory that the attach server shares with one client at a time, so it survives a killed client. Two banks are filled in
 turn. A value in the header changes only after the bytes that it describes.
 """
 
@@ -25,7 +25,7 @@ def create_memory() -> int:
 
 
 class History:
-    """The history in the memory of a descriptor, which can be closed then."""
+    """The history in the memory of a descriptor, which can be closed afterwards."""
 
     def __init__(self, fd: int) -> None:
         self._memory = mmap.mmap(fd, _SIZE)

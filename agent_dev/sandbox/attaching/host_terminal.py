@@ -13,7 +13,7 @@ from agent_dev.sandbox.terminal.pty import Terminal
 
 _BACKLOG = 4  # connections
 _SIZE = (24, 80)  # rows and columns without a terminal
-_MAX_OUTPUT = 1 << 13  # bytes of our own messages: as JSON they must fit into one packet
+_MAX_OUTPUT = 1 << 13  # bytes of our own messages, which must fit into one packet as JSON
 
 
 class HostTerminal(Terminal):
@@ -110,7 +110,7 @@ class HostTerminal(Terminal):
         return False
 
     def suspend(self) -> None:
-        """Suspend the client, once: it continues us when it is continued, or when another attaches."""
+        """Suspend the client, once: it continues us when it is continued, or when another client attaches."""
         if not self._is_suspended:
             self._is_suspended = True
             super().suspend()
@@ -126,7 +126,7 @@ class HostTerminal(Terminal):
             self._send_command(END)
 
     def send_result(self, result: bytes) -> None:
-        """Send the result of the run to the client, and end the server. Our stdout and stderr stay a memory file."""
+        """Send the result of the run to the client, and end the server. Our stdout and stderr remain a memory file."""
         if not self._relay:
             return
         try:

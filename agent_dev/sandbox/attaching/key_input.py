@@ -10,11 +10,11 @@ from agent_dev.config.detach_key import TerminalKey
 _ENCODED = re.compile(rb"\x1b\[(\d+)(?::\d*)*(?:;(\d+)(?::(\d))?)?(?:;[\d:]*)?u|\x1b\[27;(\d+);(\d+)~|.", re.DOTALL)
 _SHIFT, _CTRL, _LOCKS = 1, 4, 64 | 128  # modifiers, caps and num lock
 _RELEASE = b"3"
-_MODIFIER_KEYS = range(57358, 57455)  # of kitty's: keys that are only modifiers or locks
+_MODIFIER_KEYS = range(57358, 57455)  # of kitty's protocol: keys that are only modifiers or locks
 
 
 class DetachKey:
-    """Finds the detach key in input. The first of its keys twice in a row sends that key once."""
+    """Finds the detach key in input. Its first key, typed twice in a row, is sent once."""
 
     def __init__(self, first: TerminalKey, second: TerminalKey) -> None:
         self._first, self._second = first, second
@@ -22,7 +22,7 @@ class DetachKey:
         self._plain = bytes([ord(first.character.upper()) & 0x1F])
 
     def split(self, data: bytes) -> tuple[bytes, bool]:
-        """Return what of the input is for the agent, and whether the detach key follows."""
+        """Return the part of the input that is for the agent, and whether the detach key follows."""
         if not self._held and self._plain not in data and b"\x1b[" not in data:
             return data, False
         passed = b""

@@ -1,4 +1,4 @@
-"""Messages between the attach server of a session and its clients: sequenced packets, the first byte says which."""
+"""Messages between the attach server of a session and its clients: sequenced packets, whose first byte is the type."""
 
 import _socket
 import array
@@ -47,7 +47,7 @@ def send_fds(connection: _socket.socket, message: bytes, fds: tuple[int, ...]) -
 
 
 def receive_fds(connection: _socket.socket) -> tuple[bytes, tuple[int, ...]]:
-    """Return a message and the descriptors that came with it."""
+    """Return a message and the descriptors sent with it."""
     data, ancillary, _, _ = connection.recvmsg(MAX_MESSAGE, _socket.CMSG_SPACE(4 * _FDS), _socket.MSG_CMSG_CLOEXEC)
     fds = array.array("i")
     for level, kind, block in ancillary:

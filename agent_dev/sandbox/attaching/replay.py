@@ -1,6 +1,6 @@
 """Prepare an agent's earlier output for a terminal that attaches to its session (xterm's ctlseqs, ECMA-48).
 
-Replayed output must draw and nothing else: a query would be answered into the agent's input, a copy would replace the clipboard.
+Replayed output may only draw: the answer to a query would become input of the agent, a copy would replace the clipboard.
 """
 
 import re
@@ -21,7 +21,7 @@ _CHARACTER_SETS = (b"(", b")")
 
 
 def make_replay(modes: bytes, output: bytes) -> bytes:
-    """Return what draws the screen of an agent with this recent output. `modes`: those in force before it."""
+    """Return output that draws the screen of an agent after this recent output. `modes`: those in force before it."""
     start = _start_of_screen(output)
     return modes_after(modes + output[:start]) + without_queries(output[start:])
 
@@ -36,7 +36,7 @@ def _start_of_screen(output: bytes) -> int:
 
 
 def without_queries(output: bytes) -> bytes:
-    """Return output without everything that does not draw."""
+    """Return only those parts of output that draw."""
     parts = []
     for text, sequence in parse_sequences(output):
         parts.append(_CONTROLS.sub(b"", text))

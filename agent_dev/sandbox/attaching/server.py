@@ -1,7 +1,7 @@
 """The attach server, a process of the launcher: it keeps the pty of a session that can be detached.
 
 A client gets the pty itself and relays between it and the user's terminal (`client`), as the relay of any other session does.
-Without a client the server reads the output, so that the agent goes on, and keeps its end (`history`).
+Without a client the server reads the output itself, so that the agent can continue, and keeps its end (`history`).
 """
 
 import _socket
@@ -63,7 +63,7 @@ class AttachServer:
         self._listener = _socket.socket(fileno=ends.listener)
         self._client: _socket.socket | None = None
         self._client_pid = _NO_CLIENT  # pidfd
-        self._is_over = False  # nothing has the sandbox's terminal open any more
+        self._is_over = False  # no process has the sandbox's terminal open any more
         self._ends_at = 0.0  # when the launcher's request to end is answered, without a client
         self._must_reply = False
         self._poll = select.poll()
@@ -96,7 +96,7 @@ class AttachServer:
     # the pty
 
     def _watch_output(self) -> None:
-        """Read the output exactly while no client does."""
+        """Read the output only while no client does."""
         if self._client is None and not self._is_over:
             self._poll.register(self._ends.inner, select.POLLIN)
             return
@@ -173,7 +173,7 @@ class AttachServer:
         self._watch_output()
 
     def _read_client(self) -> None:
-        """Read a client's message; nothing more comes from one that left."""
+        """Read a client's message; a client that has left sends no more."""
         try:
             message = self._client.recv(protocol.MAX_MESSAGE) if self._client else b""
         except OSError:
@@ -215,9 +215,9 @@ class AttachServer:
         return False
 
     def _reply_at_end(self) -> None:
-        """Reply to END once the output is read: a client does that, and says so; without one, we do.
+        """Reply to END once the output is read: by the client, which reports it, or else by us.
 
-        A slow or stopped client is not waited for: it keeps the pty, and can read the rest.
+        We do not wait for a slow or stopped client: it keeps the pty, and can read the rest.
         """
         is_read = self._is_over and self._client is None
         if self._must_reply and (is_read or time.monotonic() > self._ends_at):

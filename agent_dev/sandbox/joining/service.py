@@ -82,7 +82,7 @@ class JoinService:
             self._poll.register(fd, select.POLLIN)
 
     def wait(self) -> None:
-        """Serve until bubblewrap has ended. The kernel ends it only when each process that entered has been reaped."""
+        """Serve until bubblewrap has ended. The kernel ends it only once every process that entered the namespace is reaped."""
         while True:
             for fd, _ in self._poll.poll():
                 if fd == self._init_fd:
@@ -219,8 +219,8 @@ def _control_terminal() -> None:
 def _enter(target: int, namespaces: int, spec: JoinSpec) -> None:
     """Enter the sandbox's namespaces without keeping any privilege in them.
 
-    This process stays in the outer pid namespace, where no process of the sandbox can name it. Whoever changes credentials can
-    become accessible to others, so it is hidden again each time.
+    This process stays in the outer pid namespace, where no process of the sandbox can name it. A process that changes its
+    credentials can become accessible to others, so it is hidden again each time.
     """
     syscalls.setns(target, namespaces)
     syscalls.hide_process()

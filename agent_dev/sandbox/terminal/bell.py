@@ -1,4 +1,4 @@
-"""The moments at which a terminal can be sent a BEL without ending or splitting what the agent's output has begun."""
+"""Find moments at which a BEL can be sent to a terminal without breaking an unfinished sequence of the agent's output."""
 
 _STRINGS = b"]P^_X"  # after ESC: OSC, DCS, PM, APC, SOS
 _CANCEL = (b"\x18", b"\x1a")
@@ -7,7 +7,7 @@ _MAX_UTF8 = 4  # bytes of a character
 
 
 class OutputEnd:
-    """The end of an agent's output, as far as it is incomplete."""
+    """The incomplete end of an agent's output."""
 
     def __init__(self) -> None:
         self._open = b""  # an incomplete sequence, from its ESC

@@ -1,6 +1,6 @@
 """The clipboard of the user's terminal, which a program reads and writes by OSC 52 (xterm's ctlseqs).
 
-Output that would read it is never passed on: the answer would be typed into the sandbox. Writing is passed on if it is allowed.
+A sequence that reads it is never passed on, because the answer would become input of the sandbox. Writing needs permission.
 """
 
 _IGNORED = bytes({*range(0x20), 0x7F} - {0x07, 0x18, 0x1A, 0x1B})  # that terminals skip within a sequence
@@ -14,7 +14,7 @@ _CLIPBOARD, _ITERM = 52, 1337
 
 
 class ClipboardFilter:
-    """Removes what must not reach the user's clipboard from an agent's output, which comes in chunks."""
+    """Removes forbidden clipboard sequences from an agent's output, which arrives in chunks."""
 
     def __init__(self, *, may_write: bool) -> None:
         self._may_write = may_write
@@ -43,7 +43,7 @@ class ClipboardFilter:
         return b"".join(passed)
 
     def _find_end(self, data: bytes, start: int) -> int:
-        """Return the end of what begins with ESC: of an OSC for the clipboard its own; -1: incomplete."""
+        """Return the end of the sequence that begins with ESC, in full only for a clipboard OSC; -1: incomplete."""
         number, rest = _number(data, start)
         if rest < 0:
             return -1

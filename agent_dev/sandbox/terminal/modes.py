@@ -1,4 +1,4 @@
-"""Terminal modes: raw ones, and the user's after a shell took the raw ones for them."""
+"""Terminal modes: raw modes, and the user's, even if a shell mistook raw modes for them."""
 
 import termios
 import time
@@ -31,9 +31,9 @@ def as_raw(modes: Modes) -> Modes:
 
 
 def restore_after_shell(fd: int, user_modes: Modes) -> None:
-    """Restore the user's modes although a shell took back the terminal while it was raw. Raises termios.error after a hangup.
+    """Restore the user's modes after a shell took back the terminal while it was raw. Raises termios.error after a hangup.
 
-    A shell with readline(3) edits lines in modes made from those that it found, and sets these again before each command.
+    A shell with readline(3) edits lines in modes derived from those that it found, which it sets again before each command.
     """
     time.sleep(_PROMPT_DELAY)
     raw, current = as_raw(user_modes), termios.tcgetattr(fd)
@@ -55,7 +55,7 @@ def _is_output_raw(modes: Modes) -> bool:
 
 
 def _as_line_edited(modes: Modes, user_modes: Modes) -> Modes:
-    """Return readline's modes, made from raw ones, as it would have made them from the user's."""
+    """Convert readline's modes that were derived from raw modes into those derived from the user's."""
     edited: Any = [*modes]
     user: Any = user_modes
     edited[INPUT] |= user[INPUT] & ~(termios.ICRNL | termios.INLCR)

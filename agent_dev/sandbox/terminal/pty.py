@@ -77,7 +77,7 @@ class Terminal:
         return bool(self._standard)
 
     def record_to(self, fd: int) -> None:
-        """Give the relay, which is not started yet, the file of a recording (asciicast)."""
+        """Give the file of a recording (asciicast) to the relay, which is not started yet."""
         self._recording = fd
 
     def take_recording(self) -> int:
@@ -119,7 +119,7 @@ class Terminal:
         return next((fd for fd in range(3) if os.isatty(fd)), -1)
 
     def confirm_start(self) -> None:
-        """Report that the agent is running to who waits for that."""
+        """Report that the agent is running to the process that waits for it."""
 
     @property
     def relay_pid(self) -> int:
@@ -127,7 +127,7 @@ class Terminal:
         return self._relay
 
     def move_to_foreground(self) -> bool:
-        """Move an agent that waits for it to the foreground, if we are there; return whether that was done."""
+        """Move an agent that waits for it to the foreground, if we are in the foreground; return whether that was done."""
         if self._is_foreground or not self._relay or not is_in_foreground(self._fd):
             return False
         self._is_foreground = self._send_command(FOREGROUND)

@@ -42,7 +42,7 @@ class Recording:
             self._write_line([round(time.monotonic() - self._start, 6), kind, data])
 
     def _write_line(self, value: object) -> None:
-        """Write one line whole, or stop recording: a full disk must not stop the agent's output."""
+        """Write one complete line, or stop recording: a full disk must not stop the agent's output."""
         if self._fd < 0:
             return
         line = json.dumps(value).encode() + b"\n"

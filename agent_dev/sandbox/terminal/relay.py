@@ -63,7 +63,7 @@ def run(
 ) -> None:
     """Relay until the launcher ends it or exits itself. Never returns.
 
-    `make`: makes the relay, of another class than TerminalRelay; `more`: descriptors that stay open.
+    `make`: creates a relay of a class other than TerminalRelay; `more`: descriptors that stay open.
     """
     for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM, signals.TSTP, signals.PIPE):
         signals.ignore(number)
@@ -76,7 +76,7 @@ def run(
     relay = (make or TerminalRelay)(ends, job, launcher, wakeup_fd)
     signals.set_wakeup_fd(wakeup_w)
     signals.catch(signals.WINCH, lambda *_: relay.copy_size())
-    signals.catch(signals.URG, lambda *_: relay.request_bell())  # ignored by default, so that it can come too early
+    signals.catch(signals.URG, lambda *_: relay.request_bell())  # ignored by default, so that it may arrive too early
     try:
         relay.relay()
         relay.finish_recording()
@@ -228,7 +228,7 @@ class TerminalRelay:
         self._bell_deadline = time.monotonic() + _BELL_PATIENCE
 
     def _ring(self) -> None:
-        """Ring the bell, unless the output stopped within a sequence, which a BEL could end: it is tried again later."""
+        """Ring the bell, unless the output stopped within a sequence, which a BEL could end; then retry later."""
         if time.monotonic() > self._bell_deadline or not is_in_foreground(self._ends.user):
             self._bell_deadline = 0.0
         elif not self._pending_output and self._output_end.can_ring():

@@ -35,7 +35,7 @@ Size = tuple[int, int]  # rows, columns
 
 
 class OutputScanner:
-    """Records what an agent's output may have changed in a terminal; when in doubt, it was changed."""
+    """Records what an agent's output may have changed in a terminal; in case of doubt, it counts as changed."""
 
     def __init__(self) -> None:
         self.has_sequences = False

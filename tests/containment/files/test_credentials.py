@@ -65,11 +65,11 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str], Pat
     agent_dev = AgentDev(home, repo)
     for _, name in ROWS:
         put(home / file_of(name))
-        put(home / Path(name).parent / "beside", "beside")
+        put(home / Path(name).parent / "other", "other")
     # A directory that contains only credentials cannot be a tool directory; files at the top of the home are in no directory.
     folders = sorted({name.split("/")[0] for _, name in ROWS if "/" in name.rstrip("/")})
     configure(agent_dev, "tools:\n" + "".join(f"  - ~/{folder}\n" for folder in folders))
-    paths = [str(home / file_of(name)) for _, name in ROWS] + [str(home / Path(name).parent / "beside") for _, name in ROWS]
+    paths = [str(home / file_of(name)) for _, name in ROWS] + [str(home / Path(name).parent / "other") for _, name in ROWS]
     return seen(agent_dev, paths), home
 
 
@@ -85,8 +85,8 @@ def test_d12_credentials_in_a_tool_directory_are_masked(shown: tuple[dict[str, s
 
 def test_d12_the_rest_of_a_tool_directory_is_mounted(shown: tuple[dict[str, str], Path]) -> None:
     found, home = shown
-    for place in (".cargo/beside", ".config/beside", ".gradle/beside", ".m2/beside", ".nvm/beside"):
-        assert found[str(home / place)] == "beside"
+    for place in (".cargo/other", ".config/other", ".gradle/other", ".m2/other", ".nvm/other"):
+        assert found[str(home / place)] == "other"
 
 
 def test_d12_the_users_credentials_are_unchanged(shown: tuple[dict[str, str], Path]) -> None:

@@ -67,9 +67,9 @@ class Merge:
     world: Machine
     outside: Path
     before: dict[str, str]
-    told: dict[str, str]
+    reported: dict[str, str]
     status: dict[str, Any]
-    said: str
+    printed: str
     code: int
 
     @property
@@ -130,7 +130,7 @@ def test_e02_a_directory_replaced_by_a_symlink_is_not_followed(merge: Merge) -> 
 
 @row("a FIFO, a socket or a device among the changes", "never opened; no merge blocks on it")
 def test_e06_a_fifo_or_socket_does_not_hang_a_merge(merge: Merge) -> None:
-    assert merge.code in (0, 1), merge.said
+    assert merge.code in (0, 1), merge.printed
     assert not (merge.repo / "socket").exists()
     fifo = merge.repo / "fifo"
     assert not fifo.exists() or stat.S_ISFIFO(fifo.lstat().st_mode)
@@ -145,7 +145,7 @@ def test_e07_special_bits_are_not_merged(merge: Merge) -> None:
 
 @row("file capabilities and other kernel attributes", "cannot be set inside, and are never merged")
 def test_e08_no_attribute_of_the_kernel_is_merged(merge: Merge) -> None:
-    assert merge.told["security.capability"] != "done"
+    assert merge.reported["security.capability"] != "done"
     assert [name for name in os.listxattr(merge.repo / "attributes") if not name.startswith("user.")] == []
 
 
@@ -250,7 +250,7 @@ def test_e25_unusual_names_are_merged_literally_within_the_root(merge: Merge) ->
     names = {os.fsencode(name) for name in os.listdir(merge.repo)}
     assert {b"-rf", b"--help", b"@x", b"~", b"$(touch x)", b"a\nb", b"\x1b[2J", b"*", b"\xff\xfe", b"..evil"} <= names
     assert b"x" not in names
-    assert "\x1b" not in merge.said
+    assert "\x1b" not in merge.printed
 
 
 @row("write to the real file through a hard link kept by a resumed session", "adopted files share no inode with the session")

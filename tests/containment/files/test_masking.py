@@ -72,10 +72,10 @@ def test_d35_a_cloud_metadata_service_is_reported(tmp_path: Path, monkeypatch: p
     found = machine.cloud_provider(str(tmp_path))
     assert found == "Amazon EC2"
     monkeypatch.setattr(machine, "cloud_provider", lambda: found)
-    [told] = doctor._cloud("host")
-    assert ("169.254.169.254" in told.result, "--net none" in told.remedy, told.has_failed) == (True, True, False)
-    [told] = doctor._cloud("none")
-    assert "unreachable" in told.result
+    [reported] = doctor._cloud("host")
+    assert ("169.254.169.254" in reported.result, "--net none" in reported.remedy, reported.has_failed) == (True, True, False)
+    [reported] = doctor._cloud("none")
+    assert "unreachable" in reported.result
 
 
 def test_d35_elsewhere_nothing_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

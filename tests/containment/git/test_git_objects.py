@@ -218,7 +218,7 @@ def test_f27_the_claimed_author_of_a_commit_is_shown_and_kept(host: Host) -> Non
         "echo y >y; git add y; GIT_AUTHOR_NAME='Linus' GIT_AUTHOR_EMAIL=l@example.invalid GIT_COMMITTER_NAME=Forged"
         " GIT_AUTHOR_DATE='1990-01-01T00:00:00Z' git commit -qm forged"
     )
-    told = host.agent_dev("commits").stdout
-    assert "Linus <l@example.invalid>, 1990-01-01" in told or "Linus <l@example.invalid>, 1989-12-31" in told
+    reported = host.agent_dev("commits").stdout
+    assert "Linus <l@example.invalid>, 1990-01-01" in reported or "Linus <l@example.invalid>, 1989-12-31" in reported
     assert host.agent_dev("merge", "--include-risky", "--commits", "--squash").returncode == 0
     assert host.agent_dev.git("log", "-1", "--format=%an %cn") == "Ada Lovelace Ada Lovelace\n"

@@ -118,7 +118,7 @@ def test_c71_another_key_is_refused(world: Machine) -> None:
     "send the real key to another host: by the Host of a request, the name in TLS, the name of an address",
     "`credentials`: a request must name the host of the credential, whose certificate is verified outside",
 )
-def test_c72_the_real_key_goes_to_its_host_alone(world: Machine) -> None:
+def test_c72_the_real_key_goes_only_to_its_host(world: Machine) -> None:
     code = """
 result = [ask(x_api_key=KEY, Host="files.example.org"), ask(x_api_key=KEY, host="files.example.org", Host="keys.example.org")]
 result += [ask("http://files.example.org/", x_api_key=KEY), ask(x_api_key=KEY, host="files.example.org", port=80)]

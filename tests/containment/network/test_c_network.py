@@ -255,7 +255,7 @@ def test_c68_sessions_with_different_rules_share_no_home(world: Machine, rule: s
 
 
 @row(
-    "reach what is not public with `net: learn` or `ask`, or answer a question of one's own",
+    "reach non-public addresses with `net: learn` or `ask`, or answer its own question",
     "both check every address as a rule would, before a question is asked; questions and answers are files outside the sandbox",
 )
 def test_c69_learn_and_ask_open_nothing_that_is_not_public(world: Machine) -> None:

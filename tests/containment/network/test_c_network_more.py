@@ -19,7 +19,7 @@ from tests.harness.servers.proxies import HTTP_PORT, PASSWORD, USER
 
 @row(
     "hide another name behind other first bytes: text before TLS, TLS on port 80, HTTP on the port of TLS",
-    "`net: allow`: on every port, the first bytes tell the protocol; on 80 all is HTTP; OpenSSL reads the ClientHello",
+    "`net: allow`: on every port, the first bytes determine the protocol; port 80 is always HTTP; OpenSSL reads the ClientHello",
 )
 def test_c80_first_bytes_hide_no_other_name(allowed: InsidePython) -> None:
     code = f"""
@@ -68,7 +68,7 @@ LITERALS += ["168.63.129.16", "192.0.0.192", "xn--n3h.example.net", f"{EVIL}.", 
 
 @row(
     "connect to an address or a similar name in yet another spelling: octal, short, compatible, Teredo, broadcast",
-    "`net: allow`: the destination of the captured connection decides, not its spelling; a name is compared whole",
+    "`net: allow`: the destination of the captured connection decides, not its spelling; a name is compared in full",
 )
 def test_c81_no_spelling_gets_around_the_rules(allowed: InsidePython) -> None:
     code = f"result = ask_all(*((one, port, b'') for port in (80, {PORT}) for one in {LITERALS}))"
@@ -144,7 +144,7 @@ SMUGGLED = [
 
 @row(
     "smuggle a request for another host: two hosts, folded lines, strange lengths and encodings, upgrades, an old version",
-    "`net: allow`: each request is parsed strictly; what servers could read in two ways is refused",
+    "`net: allow`: each request is parsed strictly; ambiguous requests are refused",
 )
 def test_c83_no_request_is_smuggled(allowed: InsidePython) -> None:
     pieces = [text.format(api=API, evil=EVIL) for text in SMUGGLED]
@@ -171,7 +171,7 @@ result = [talk(text) for text in {pieces!r}]
     "flood the gateway with broken DNS packets, or tunnel by DNS over TCP, TLS or HTTPS to servers of the agent's choice",
     "`net: allow`: the gateway answers every DNS query itself, over UDP and TCP; other ports need a rule",
 )
-def test_c84_dns_over_other_ways_does_not_leave(allowed: InsidePython) -> None:
+def test_c84_no_other_kind_of_dns_gets_out(allowed: InsidePython) -> None:
     code = f"""
 import os, random
 def question(name, kind=1):
@@ -253,7 +253,7 @@ def test_c86_auto_takes_no_known_ports(world: Machine) -> None:
 
 @row(
     "find the password of the proxy that the gateway uses, or use that proxy: variables, files, its port",
-    "the proxy is known to the gateway's process alone; its variables are not passed; the host's loopback is not reachable",
+    "only the gateway's process knows the proxy; its variables are not passed; the host's loopback is not reachable",
 )
 def test_c87_the_proxy_outside_is_not_usable_inside(world: Machine) -> None:
     folder = Path(world.program.env["XDG_CONFIG_HOME"]) / "agent-dev"
@@ -302,7 +302,7 @@ result += [ask("127.0.0.1", {HTTP_PORT}, b"x"), ask("localhost", {HTTP_PORT}, b"
     "flood the gateway with idle connections, more than it serves, and use up what others need",
     "`net: allow`: an idle client opens nothing outside; connections beyond 4096 are reset; the gateway is the sandbox's own",
 )
-def test_c88_idle_connections_starve_nobody(allowed: InsidePython) -> None:
+def test_c88_idle_connections_do_not_starve_others(allowed: InsidePython) -> None:
     code = f"""
 import resource, select
 resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)

@@ -69,12 +69,12 @@ def test_a24_a_background_run_without_a_terminal_has_none_inside(world: Machine,
 )
 @pytest.mark.parametrize("way", ["--no-merge", "tx"])
 def test_a25_a_background_run_at_the_terminal_reads_none_of_the_users_keys(world: Machine, person: Shell, way: str) -> None:
-    spy, mine = Spy(world), person.foreground()
+    spy, own = Spy(world), person.foreground()
     person.run(f"{PROGRAM} {way} {spy.words} &")
     spy.wait("ready")
     type_five_commands(person)
     assert spy.read() == []
-    assert person.foreground() == mine
+    assert person.foreground() == own
 
 
 @row("read the user's keys in a hidden child, while the user's shell shows the job as stopped", OWN)
@@ -136,10 +136,10 @@ def test_a27_terminal_ioctls_affect_only_the_sandboxs_own(world: Machine, person
     assert person.status == 0, person.raw[start:]
     assert person.stty() == before
     type_five_commands(person)
-    mine = os.stat(os.readlink(f"/proc/{person.pid}/fd/0"))
+    own = os.stat(os.readlink(f"/proc/{person.pid}/fd/0"))
     reached = (world.program.agent_home / "terminals").read_text()
     assert "[[" in reached
-    assert f"[{mine.st_dev}, {mine.st_rdev}]" not in reached
+    assert f"[{own.st_dev}, {own.st_rdev}]" not in reached
 
 
 LEFT_ON = {

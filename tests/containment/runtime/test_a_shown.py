@@ -89,9 +89,9 @@ def found(shown: Shown, *wanted: bytes) -> dict[str, list[bytes]]:
     return {command: raws for command, raws in rows.items() if raws}
 
 
-def _without_text(said: bytes) -> bytes:
+def _without_text(printed: bytes) -> bytes:
     """Return the bytes without valid non-ASCII UTF-8, which contains the bytes of C1 controls."""
-    return said.decode("utf-8", "surrogateescape").encode("latin-1", "replace")
+    return printed.decode("utf-8", "surrogateescape").encode("latin-1", "replace")
 
 
 @row(

@@ -55,7 +55,7 @@ def shell(agent_dev: AgentDev) -> Iterator[Shell]:
 
 @row("keep a terminal of the user's in a session that can be detached", "the session has a pty; only clients open terminals")
 def test_c51_no_terminal_of_the_user_is_open_inside(agent_dev: AgentDev, shell: Shell) -> None:
-    mine = shell.slave_path()
+    own = shell.slave_path()
     shell.send(f"{PROGRAM} --no-merge --detachable --name one -- sh -c 'echo in-$((1+1)); exec sleep 86422'\r")
     shell.wait_for("in-2")
     try:
@@ -68,8 +68,8 @@ def test_c51_no_terminal_of_the_user_is_open_inside(agent_dev: AgentDev, shell: 
     finally:
         agent_dev.do("stop", "one")
     assert sorted(before) == [0, 1, 2]
-    assert mine not in inside
-    assert mine not in detached  # nor in the launcher
+    assert own not in inside
+    assert own not in detached  # nor in the launcher
 
 
 AS_ANOTHER_USER = """

@@ -192,11 +192,13 @@ def test_a_flag_overrides_the_limit_of_a_profile(agent_dev: AgentDev, tmp_path: 
     assert agent_dev("--profile", profile, "small", "-c", "ulimit -n").stdout == "77\n"
 
 
-@pytest.mark.parametrize(("word", "said"), [("memroy=1G", "did you mean memory?"), ("memory=lots", "not a number with a unit")])
-def test_an_invalid_limit_is_a_usage_error(agent_dev: AgentDev, word: str, said: str) -> None:
+@pytest.mark.parametrize(
+    ("word", "printed"), [("memroy=1G", "did you mean memory?"), ("memory=lots", "not a number with a unit")]
+)
+def test_an_invalid_limit_is_a_usage_error(agent_dev: AgentDev, word: str, printed: str) -> None:
     done = agent_dev("--limit", word, "--", "true")
     assert done.returncode == 2
-    assert said in done.stderr
+    assert printed in done.stderr
 
 
 @row("leave a core dump in the repository", "RLIMIT_CORE is 0 for all processes, permanently")

@@ -131,9 +131,9 @@ def test_c33_renames_of_large_directories_block_nothing_else(world: Machine) -> 
             return process.poll() is not None
 
         wait_until(is_over, "all directories are renamed", patience=300)
-        said, errors = process.communicate()
+        printed, errors = process.communicate()
     assert process.returncode == 0, errors
-    assert int(said) > 20
+    assert int(printed) > 20
     assert 1 <= most <= 4, most
 
 

@@ -34,11 +34,11 @@ def source(tmp_path: Path) -> Path:
     (source / os.fsdecode(b"odd\n\xff")).write_text("odd\n")
     os.mkfifo(source / "fifo")
     (source / "shut").mkdir(0o555)
-    settle(source)
+    wait_for_clock(source)
     return source
 
 
-def settle(source: Path) -> None:
+def wait_for_clock(source: Path) -> None:
     """Wait until every ctime below the source is old enough to be trusted, by the clock of its file system."""
     marker = source.parent / "marker"
     newest = max(path.lstat().st_ctime_ns for path in [source, *source.rglob("*")])
@@ -219,18 +219,18 @@ def test_a_file_changing_during_its_copy_is_included_and_named(source: Path, mon
 
 
 def test_an_unreadable_file_causes_no_backup_until_it_is_readable(source: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real, shut = Tree.open, {b"a"}
+    real, unreadable = Tree.open, {b"a"}
 
     def opened(tree: Tree, path: bytes, flags: int) -> int:
-        if tree.path == str(source) and path in shut:
+        if tree.path == str(source) and path in unreadable:
             raise PermissionError(errno.EACCES, "Permission denied", os.fsdecode(path))  # root may read any file
         return real(tree, path, flags)
 
     monkeypatch.setattr(Tree, "open", opened)
-    settle(source)
+    wait_for_clock(source)
     assert made(back_up(source)).problems == ("a: Permission denied",)
     assert [back_up(source), back_up(source)] == [None, None]
-    shut.clear()
+    unreadable.clear()
     backup = made(back_up(source))
     assert (backup.problems, content(backup.path)) == ((), content(source))
 
@@ -285,9 +285,9 @@ def test_exclusions_match_those_of_git(tmp_path: Path) -> None:
         (repo / ".gitignore").write_text("\n".join(lines) + "\n")
         (repo / backup_store.IGNORE_FILE).write_text("\n".join(lines) + "\n")
         asked = ["git", "check-ignore", "--no-index", *paths]
-        told = subprocess.run(asked, cwd=repo, capture_output=True, text=True, check=False)
-        wish = BackupSpec(str(repo), str(tmp_path / "target"), backup_store.load_rules(str(repo)), (b".git",))
-        backup = backup_store.make_backup(wish)
+        reported = subprocess.run(asked, cwd=repo, capture_output=True, text=True, check=False)
+        wanted = BackupSpec(str(repo), str(tmp_path / "target"), backup_store.load_rules(str(repo)), (b".git",))
+        backup = backup_store.make_backup(wanted)
         if backup is not None:
             there = set(content(backup.path))
-            assert {path for path in paths if path not in there} == set(told.stdout.split()), lines
+            assert {path for path in paths if path not in there} == set(reported.stdout.split()), lines

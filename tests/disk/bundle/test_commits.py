@@ -16,7 +16,7 @@ from agent_dev.merge import merge
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import store
 from tests.disk.bundle import bundles
-from tests.disk.commits.bring_world import graces_repository
+from tests.disk.commits.import_world import graces_repository
 from tests.harness import trees
 from tests.harness.faults import faults
 from tests.harness.git.git_session import AgentRoot, GitSession
@@ -67,7 +67,7 @@ def imported(session: GitSession, folder: Path) -> GitSession:
     bundle = importing.open_bundle(data, lambda *_: "")
     made = importing.import_bundle(bundle, context, importing.ImportRequest(further_roots=tuple(map(str, roots[1:]))))
     other = GitSession.__new__(GitSession)
-    other.root, other.store, other.said = roots[0], context.store, []
+    other.root, other.store, other.printed = roots[0], context.store, []
     other.session = store.lock_session(made)
     other.record = store.read_record(made)
     return other
@@ -77,18 +77,21 @@ def take_everything(session: GitSession) -> list[object]:
     """Import the commits and apply the files; return what was said, and the state of each root."""
     try:
         done = session.import_commits(onto_current=True)
-        said: list[object] = [[(one.ref, one.after, one.reason) for one in done.repositories], sorted(map(str, done.conflicts))]
+        output: list[object] = [
+            [(one.ref, one.after, one.reason) for one in done.repositories],
+            sorted(map(str, done.conflicts)),
+        ]
     except CannotImport as error:
-        said = [error.message]
+        output = [error.message]
     review = session.review()
     try:
         keys = frozenset(change.key for change in review.changes.changes if change.is_clean)
         applied = merge.apply_plan(review, merge.plan_selection(review, Selection(keys), keys), session.store)
-        said.append(sorted(map(str, (change.key for change in applied.applied))))
+        output.append(sorted(map(str, (change.key for change in applied.applied))))
     finally:
         review.close()
-    said.append(store.read_record(session.session)["state"])
-    return [*said, *(state_of(Path(root)) for root in session.record["roots"])]
+    output.append(store.read_record(session.session)["state"])
+    return [*output, *(state_of(Path(root)) for root in session.record["roots"])]
 
 
 def state_of(root: Path) -> tuple[object, ...]:

@@ -233,9 +233,9 @@ def test_little_free_space_stops_a_checkpoint_and_leaves_nothing(
 ) -> None:
     (world.upper / "a").write_text("a")
     monkeypatch.setattr(content_pool.ContentPool, "reserve_space", full)
-    with pytest.raises(CheckpointFailed) as told:
+    with pytest.raises(CheckpointFailed) as reported:
         world.take_checkpoint()
-    assert told.value.hint
+    assert reported.value.hint
     assert (world.count_contents(), checkpoint_store.list_checkpoints(world.session)) == (0, ())
 
 

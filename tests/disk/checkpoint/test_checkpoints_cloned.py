@@ -59,7 +59,7 @@ def aged(path: Path) -> None:
         assert time.monotonic() < deadline
 
 
-def meanwhile(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
+def concurrently(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) -> None:
     """Call `act` after a file was cloned and before its source is read."""
     digest_of = content_pool.digest_of
 
@@ -90,7 +90,7 @@ def test_a_file_written_between_clone_and_hash_is_named_by_the_clone(
     path = world.upper / "file"
     path.write_bytes(b"a" * SIZE)
     aged(path)
-    meanwhile(monkeypatch, lambda: path.write_bytes(os.urandom(SIZE)))
+    concurrently(monkeypatch, lambda: path.write_bytes(os.urandom(SIZE)))
     world.take_checkpoint()
     assert {name: name for name in objects(world)} == objects(world)
 
@@ -107,7 +107,7 @@ def test_a_file_written_through_a_dirty_mapping_is_named_by_the_clone(
         def write() -> None:
             mapped[0:8] = os.urandom(8)
 
-        meanwhile(monkeypatch, write)
+        concurrently(monkeypatch, write)
         world.take_checkpoint()
     assert {name: name for name in objects(world)} == objects(world)
 

@@ -13,7 +13,7 @@ from agent_dev.session import store
 from tests.harness.checkpointed_session import CheckpointedSession
 from tests.harness.program import wait_until
 
-WISH = timer_process.TimerSpec(minutes=5, number=4, days=30, mib=100)
+REQUEST = timer_process.TimerSpec(minutes=5, number=4, days=30, mib=100)
 
 
 class EnoughError(Exception):
@@ -33,7 +33,7 @@ def serve(world: CheckpointedSession, monkeypatch: pytest.MonkeyPatch, *writes: 
 
     monkeypatch.setattr(time, "sleep", sleep)
     with pytest.raises(EnoughError):
-        timer_process._serve(world.session, world.record, WISH)
+        timer_process._serve(world.session, world.record, REQUEST)
     return pauses
 
 
@@ -77,7 +77,7 @@ def open_files(pid: int) -> set[str]:
 
 def test_the_timer_process_holds_neither_the_lock_nor_our_descriptors(world: CheckpointedSession) -> None:
     held = store.lock_session(world.session)
-    pid = timer_process.start_timer(held, world.record, WISH)
+    pid = timer_process.start_timer(held, world.record, REQUEST)
     try:
         wait_until(lambda: causes(world), "a checkpoint at the start")
         store.unlock_session(held)

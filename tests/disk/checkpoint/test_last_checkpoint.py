@@ -1,11 +1,11 @@
-"""The checkpoint at the end of a run is taken beside the review: nothing changes the session before it is complete."""
+"""The checkpoint at the end of a run is taken while the review opens: nothing changes the session before it is complete."""
 
 import os
 from pathlib import Path
 
 import pytest
 
-from agent_dev.checkpoint.last_checkpoint import LastCheckpoint, may_run_beside_review
+from agent_dev.checkpoint.last_checkpoint import LastCheckpoint, may_run_during_review
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind
 
@@ -53,5 +53,5 @@ def test_a_killed_checkpoint_is_reported() -> None:
 def test_unreadable_entries_are_not_read_by_two_processes(type_: FileType) -> None:
     readable = Change(Key(0, b"a"), ChangeKind.ADDED, None, Entry(type_, 0o600))
     unreadable = Change(Key(0, b"b"), ChangeKind.ADDED, None, Entry(type_, 0o200))
-    assert may_run_beside_review([readable])
-    assert not may_run_beside_review([readable, unreadable])
+    assert may_run_during_review([readable])
+    assert not may_run_during_review([readable, unreadable])

@@ -19,7 +19,7 @@ _TIME = st.integers(-(2**63), 2**65)  # in ns; after the year 2262 it needs more
 _NODES = st.builds(
     Node, _NAMES, _KINDS, _U32, _I64, _TIME, _U32, _U32, _NAMES | st.just(""), _NAMES | st.just(""), _U64, _U64, _I64
 )
-_TWINS = st.builds(
+_COLLIDING = st.builds(
     Node,
     st.sampled_from("abcd"),
     _KINDS,
@@ -71,7 +71,7 @@ def test_tables_of_version_1_are_read(nodes: list[Node]) -> None:
     assert table(node_table.decode_table(marshal.dumps([tuple(node) for node in wanted.values()], 4))) == wanted
 
 
-@given(st.lists(_TWINS, max_size=12), st.lists(_TWINS, max_size=12))
+@given(st.lists(_COLLIDING, max_size=12), st.lists(_COLLIDING, max_size=12))
 def test_the_difference_alone_yields_the_same_restore_as_the_whole(before: list[Node], after: list[Node]) -> None:
     one, other = of(before), of(after)
     assert restore_plan.plan_restore(*node_table.nodes_to_compare(one, other)) == restore_plan.plan_restore(

@@ -23,7 +23,7 @@ def run(checkout: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False, cwd="/", env={"PATH": os.defpath})
 
 
-def test_a_checkout_that_is_not_set_up_says_how_to_do_that(checkout: Path) -> None:
+def test_a_checkout_that_is_not_set_up_explains_the_setup(checkout: Path) -> None:
     done = run(checkout)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == f"agent-dev: this checkout is not set up: run `make setup` in {checkout}\n"

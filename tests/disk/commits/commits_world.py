@@ -41,9 +41,9 @@ class Session:
         alternates = self.git / "objects/info/alternates"
         text = alternates.read_text()
         alternates.write_text("".join(f"{outside}\n" for outside, _ in self._stores))
-        said = git(self.inside, *words)
+        printed = git(self.inside, *words)
         alternates.write_text(text)
-        return said
+        return printed
 
     def let_commit(self, subject: str) -> str:
         self.let_agent("commit", "-q", "--allow-empty", "-m", subject)

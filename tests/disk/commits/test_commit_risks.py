@@ -29,8 +29,8 @@ def left(session: GitSession) -> dict[bytes, set[str]]:
     session.run_agent_git("checkout", "-q", "-f", "main")
     session.end()
     looked = session.inspect()
-    (told,) = looked.changes.commits
-    return {path: {risk.rule for risk in risks} for path, risks in looked.risks.get(told.id, {}).items()}
+    (reported,) = looked.changes.commits
+    return {path: {risk.rule for risk in risks} for path, risks in looked.risks.get(reported.id, {}).items()}
 
 
 def test_files_of_another_branch_that_download_and_run_code_are_a_risk(session: GitSession) -> None:

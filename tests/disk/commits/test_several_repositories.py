@@ -18,7 +18,7 @@ from agent_dev.merge import merge
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import sessions, startup_state, store
 from agent_dev.session.sessions import CommandContext
-from tests.disk.commits.bring_world import graces_repository, head, refs, status
+from tests.disk.commits.import_world import graces_repository, head, refs, status
 from tests.harness.git.git_session import GitSession
 from tests.harness.repository import ENVIRON, git
 from tui.model.tabs import ImportMode
@@ -144,7 +144,7 @@ def test_the_screen_imports_what_is_selected_in_both(session: GitSession, other:
         assert tuple(row.id for row in commits_reader.describe_commits(review) if row.id) == ids
         target = (ImportMode.ONTO_BRANCH, "")
         retry = commits_reader.make_importer(review, session.store, ids[::-1], target, with_trailers=False)
-        assert len(retry({}, session.said.append).repositories) == 2
+        assert len(retry({}, session.printed.append).repositories) == 2
     finally:
         review.close()
     assert (head(session.root), head(other)) == ids

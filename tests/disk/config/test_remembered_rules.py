@@ -1,4 +1,4 @@
-"""Network rules beside the profiles: those that answers made, and the hosts of agents."""
+"""Network rules next to the profiles: those that answers made, and the hosts of agents."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path

@@ -28,8 +28,8 @@ def checked_out(folder: Path, blob: bytes, lines: list[str], config: dict[str, s
     (folder / ".git/blob").write_bytes(blob)
     oid = git(folder, "hash-object", "-w", "--no-filters", str(folder / ".git/blob")).strip()
     # Not `git checkout`: it converts malformed ids ($$Id$) in a different way than git's other commands.
-    said = {line: git(folder, "cat-file", "--filters", f"--path={number}", oid) for number, line in enumerate(lines)}
-    return {line: text.encode("utf-8", "surrogateescape") for line, text in said.items()}
+    printed = {line: git(folder, "cat-file", "--filters", f"--path={number}", oid) for number, line in enumerate(lines)}
+    return {line: text.encode("utf-8", "surrogateescape") for line, text in printed.items()}
 
 
 def test_checkouts_match_those_of_git(tmp_path: Path) -> None:
@@ -41,10 +41,10 @@ def test_checkouts_match_those_of_git(tmp_path: Path) -> None:
         oid = git(tmp_path, "hash-object", "-w", "--no-filters", ".git/blob").strip()
         git(tmp_path, "update-index", "--add", "--cacheinfo", f"100644,{oid},{name}")
         git(tmp_path, "checkout-index", name)
-        assert (tmp_path / name).read_bytes() == smudge(blob, told(line, {}))
+        assert (tmp_path / name).read_bytes() == smudge(blob, reported(line, {}))
 
 
-def told(line: str, config: dict[str, str]) -> module.Conversion:
+def reported(line: str, config: dict[str, str]) -> module.Conversion:
     """Return the conversion that a line of attributes selects."""
     attributes = {}
     for word in line.split():
@@ -64,14 +64,14 @@ def test_blobs_match_those_of_git(blob: bytes, ends: list[str], config: dict[str
     lines = [f"{one} {other}" for one in ends for other in others]
     with tempfile.TemporaryDirectory() as name:
         for line, data in checked_out(Path(name), blob, lines, config).items():
-            assert smudge(blob, told(line, config)) == data, (line, config)
+            assert smudge(blob, reported(line, config)) == data, (line, config)
 
 
 @pytest.mark.parametrize("encoding", sorted(module._ENCODINGS))
 def test_blobs_match_those_of_git_in_every_encoding(tmp_path: Path, encoding: str) -> None:
     line = f"working-tree-encoding={encoding}"
     for number, text in enumerate(("a\n", "\ufeffa\u00e9\n", "\u00e9\u00a4\n", "\u20ac\u0416\n", "\U0001f600\n")):
-        made = smudge(text.encode(), told(line, {}))
+        made = smudge(text.encode(), reported(line, {}))
         folder = tmp_path / str(number)
         folder.mkdir()
         if made is not None:

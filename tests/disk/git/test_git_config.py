@@ -36,10 +36,10 @@ def test_values_match_those_of_git(tmp_path: Path, text: str) -> None:
     config = tmp_path / "config"
     config.write_bytes(text.encode())
     words = ("git", "config", "--file", str(config), "--get", "extensions.objectformat")
-    said = subprocess.run(words, capture_output=True, text=True, check=False)
-    assert said.returncode in (0, 1), said.stderr
+    printed = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert printed.returncode in (0, 1), printed.stderr
 
-    assert is_sha256(text.encode()) is (said.stdout.strip() == "sha256")
+    assert is_sha256(text.encode()) is (printed.stdout.strip() == "sha256")
 
 
 def test_an_invalid_configuration_is_parsed_to_its_end_and_is_not_sha256() -> None:

@@ -12,7 +12,7 @@ def entries(root: Path, oid_size: int = 20) -> list[tuple[bytes, str, int]]:
     return [(one.path, one.oid.hex(), one.mode) for one in parse_index((root / ".git/index").read_bytes(), oid_size)]
 
 
-def told(root: Path) -> list[tuple[bytes, str, int]]:
+def reported(root: Path) -> list[tuple[bytes, str, int]]:
     """Return the entries of stage 0 that `git ls-files` lists."""
     listed = []
     for line in git(root, "ls-files", "-s", "-z").split("\0"):
@@ -58,7 +58,7 @@ def root(tmp_path: Path) -> Path:
 def test_every_entry_matches_git_ls_files(root: Path, version: str) -> None:
     git(root, "update-index", "--index-version", version)
 
-    assert entries(root) == told(root)
+    assert entries(root) == reported(root)
 
 
 @pytest.mark.parametrize("version", ["3", "4"])
@@ -68,13 +68,13 @@ def test_entries_with_extended_flags_match_git_ls_files(root: Path, version: str
     git(root, "update-index", "--skip-worktree", "a")
     git(root, "update-index", "--index-version", version)
 
-    assert entries(root) == told(root)
+    assert entries(root) == reported(root)
 
 
 def test_a_sha256_index_matches_git_ls_files(tmp_path: Path) -> None:
     root = repository(tmp_path / "root", "--object-format=sha256")
 
-    assert entries(root, 32) == told(root)
+    assert entries(root, 32) == reported(root)
 
 
 def test_an_entry_has_the_stat_of_its_file(root: Path) -> None:
@@ -93,7 +93,7 @@ def test_unmerged_paths_are_skipped(root: Path, version: str) -> None:
     git(root, "merge", "main", check=False)
     git(root, "update-index", "--index-version", version)
 
-    assert entries(root) == told(root)
+    assert entries(root) == reported(root)
     assert b"a" not in [path for path, _, _ in entries(root)]
 
 
@@ -101,14 +101,14 @@ def test_extensions_change_nothing(root: Path) -> None:
     for words in ("update-index --untracked-cache", "status", "write-tree", "update-index --fsmonitor"):
         git(root, *words.split())
 
-    assert entries(root) == told(root)
+    assert entries(root) == reported(root)
 
 
 def test_a_submodule_is_an_entry(root: Path, tmp_path: Path) -> None:
     repository(tmp_path / "library")
     git(root, "submodule", "--quiet", "add", str(tmp_path / "library"), "vendor")
 
-    assert entries(root) == told(root)
+    assert entries(root) == reported(root)
     assert GITLINK in {mode for _, _, mode in entries(root)}
 
 
@@ -117,4 +117,4 @@ def test_the_own_entries_of_a_split_index_are_read(root: Path) -> None:
     (root / "a").write_text("edited")
     git(root, "add", "a")
 
-    assert set(entries(root)) <= {*told(root), *((b"", oid, mode) for _, oid, mode in told(root))}
+    assert set(entries(root)) <= {*reported(root), *((b"", oid, mode) for _, oid, mode in reported(root))}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_dev.paths import RUN
-from tests.disk.git.private_git_twin import HOST_DEEDS, Twin, files_of, refs_of
+from tests.disk.git.private_git_copy import HOST_ACTIONS, PrivateClone, files_of, refs_of
 from tests.harness.repository import age_index_entries, commit, git, repository
 
 
@@ -16,7 +16,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def test_the_copy_is_complete(root: Path) -> None:
-    inside = Twin(root).enter()
+    inside = PrivateClone(root).enter()
 
     assert git(inside, "log", "--format=%s").split() == ["second", "first"]
     assert refs_of(inside) == refs_of(root)
@@ -27,14 +27,14 @@ def test_status_is_as_clean_as_outside(root: Path) -> None:
     (root / "new").touch()
     (root / "a.txt").write_text("edited\n")
     git(root, "add", "sub")
-    inside = Twin(root).enter()
+    inside = PrivateClone(root).enter()
 
     assert git(inside, "status", "--porcelain") == git(root, "status", "--porcelain")
 
 
 def test_a_commit_stays_inside(root: Path) -> None:
     before = refs_of(root)
-    inside = Twin(root).enter()
+    inside = PrivateClone(root).enter()
     (inside / "made").write_text("by the agent\n")
     made = commit(inside, "agent's")
 
@@ -49,17 +49,17 @@ def test_a_commit_stays_inside(root: Path) -> None:
 def test_changes_of_the_agent_change_nothing_outside(root: Path, command: str) -> None:
     git(root, "branch", "other")
     before = {path: path.read_bytes() for path in (root / ".git").rglob("*") if path.is_file()}
-    inside = Twin(root).enter()
+    inside = PrivateClone(root).enter()
     (inside / "a.txt").write_text("agent's\n")
     git(inside, *command.split())
 
     assert {path: path.read_bytes() for path in (root / ".git").rglob("*") if path.is_file()} == before
 
 
-@pytest.mark.parametrize("deed", HOST_DEEDS)
-def test_maintenance_by_the_users_git_does_not_break_the_agent(root: Path, deed: str) -> None:
-    inside = Twin(root).enter()
-    HOST_DEEDS[deed](root)
+@pytest.mark.parametrize("action", HOST_ACTIONS)
+def test_maintenance_by_the_users_git_does_not_break_the_agent(root: Path, action: str) -> None:
+    inside = PrivateClone(root).enter()
+    HOST_ACTIONS[action](root)
 
     assert git(inside, "log", "--format=%s").split() == ["second", "first"]
     assert git(inside, "fsck", "--full") == ""
@@ -69,8 +69,8 @@ def test_maintenance_by_the_users_git_does_not_break_the_agent(root: Path, deed:
 def test_packed_and_loose_objects_are_hard_linked_into_the_object_store(*, root: Path, packed: bool) -> None:
     if packed:
         git(root, "gc", "-q")
-    twin = Twin(root)
-    ((outside, shown),) = twin.made.stores
+    clone = PrivateClone(root)
+    ((outside, shown),) = clone.made.stores
 
     assert shown == f"{RUN}/git/0/objects"
     assert files_of(Path(outside)) == files_of(root / ".git/objects") - {"info/alternates"}
@@ -79,19 +79,19 @@ def test_packed_and_loose_objects_are_hard_linked_into_the_object_store(*, root:
 
 def test_the_copy_shares_no_inode_with_the_original(root: Path) -> None:
     git(root, "gc", "-q")
-    copy = Twin(root).copy
+    copy = PrivateClone(root).copy
     inodes = {path.stat().st_ino for path in (root / ".git").rglob("*") if path.is_file()}
 
     assert [path for path in copy.rglob("*") if path.is_file() and path.stat().st_ino in inodes] == []
 
 
 def test_the_copy_contains_no_object(root: Path) -> None:
-    assert files_of(Twin(root).copy / "objects") == {"info/alternates"}
+    assert files_of(PrivateClone(root).copy / "objects") == {"info/alternates"}
 
 
 def test_the_index_keeps_its_mtime(root: Path) -> None:
     age_index_entries(root)
-    copy = Twin(root).copy
+    copy = PrivateClone(root).copy
 
     assert (copy / "index").stat().st_mtime_ns == (root / ".git/index").stat().st_mtime_ns
     assert (copy / "index").read_bytes() == (root / ".git/index").read_bytes()
@@ -103,7 +103,7 @@ def test_a_hook_stays_executable_and_samples_are_not_copied(root: Path) -> None:
     hook.write_text("#!/bin/sh\n")
     hook.chmod(0o755)
     (hook.parent / "update.sample").touch()
-    copy = Twin(root).copy
+    copy = PrivateClone(root).copy
 
     assert os.access(copy / "hooks/pre-commit", os.X_OK)
     assert not (copy / "hooks/update.sample").exists()
@@ -115,7 +115,7 @@ def test_a_hook_stays_executable_and_samples_are_not_copied(root: Path) -> None:
 def test_no_lock_is_copied(root: Path, name: str) -> None:
     (root / ".git" / name).parent.mkdir(parents=True, exist_ok=True)
     (root / ".git" / name).touch()
-    inside = Twin(root).enter()
+    inside = PrivateClone(root).enter()
 
     assert not [path for path in (inside / ".git").rglob("*") if path.name.endswith((".lock", "gc.pid"))]
     commit(inside, "works")
@@ -126,13 +126,13 @@ def test_large_directories_and_agent_dev_files_are_not_copied(root: Path, name: 
     (root / ".git" / name).parent.mkdir(parents=True)
     (root / ".git" / name).touch()
 
-    assert not (Twin(root).copy / name).exists()
+    assert not (PrivateClone(root).copy / name).exists()
 
 
 def test_a_fifo_or_symlink_in_the_git_directory_does_not_hang(root: Path) -> None:
     os.mkfifo(root / ".git/fifo")
     (root / ".git/link").symlink_to("/etc/passwd")
-    copy = Twin(root).copy
+    copy = PrivateClone(root).copy
 
     assert not (copy / "fifo").exists()
     assert os.readlink(copy / "link") == "/etc/passwd"
@@ -150,6 +150,6 @@ def test_a_rebase_or_merge_in_progress_continues_inside(root: Path, state: str) 
             git(root, "rebase", "main", check=False)
         case _:
             git(root, "bisect", "start", "HEAD", "HEAD~1", check=False)
-    inside = Twin(root).enter()
+    inside = PrivateClone(root).enter()
 
     assert git(inside, "status") == git(root, "status")

@@ -2,5 +2,5 @@
 
 from tests.harness.trees import DIRECTORY, FILE, Node
 
-OLD, NEW, MINE = Node(FILE, b"old"), Node(FILE, b"new"), Node(FILE, b"mine")
+OLD, NEW, YOURS = Node(FILE, b"old"), Node(FILE, b"new"), Node(FILE, b"mine")
 FOLDER = Node(DIRECTORY, b"", 0o755)

@@ -1,4 +1,4 @@
-"""A directory that was renamed whole: its files are renames, are applied together, and are one row of `status`."""
+"""A directory that was renamed as a whole: its files are renames, are applied together, and are one row of `status`."""
 
 import subprocess
 from collections.abc import Iterator

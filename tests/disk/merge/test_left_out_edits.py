@@ -22,7 +22,7 @@ from tui.source import Draft
 X = Key(0, b"x")
 YOURS, AGENT, BOTH = ConflictSide.YOURS, ConflictSide.AGENT, ConflictSide.BOTH
 BASE = b"".join(b"line %d\n" % number for number in range(30))
-MINE = BASE.replace(b"line 10\n", b"mine 10\n").replace(b"line 29\n", b"mine 29\n")
+USER_SIDE = BASE.replace(b"line 10\n", b"mine 10\n").replace(b"line 29\n", b"mine 29\n")
 
 
 def agents(*numbers: int) -> bytes:
@@ -36,7 +36,7 @@ def agents(*numbers: int) -> bytes:
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[EndedSession]:
     with EndedSession(tmp_path, {b"x": Node(FILE, BASE)}, [UpperEntry(b"x", Node(FILE, agents(3, 10, 20, 25)))]) as made:
-        (made.real / "x").write_bytes(MINE)
+        (made.real / "x").write_bytes(USER_SIDE)
         yield made
 
 
@@ -67,7 +67,7 @@ def remaining(session: EndedSession) -> tuple[bytes | None, bytes | None]:
 
 def test_left_out_edits_are_exactly_what_remains(session: EndedSession) -> None:
     merge(session, YOURS, AGENT, AGENT, YOURS)
-    assert text(session) == MINE.replace(b"line 20\n", b"agent 20\n").replace(b"line 10\n", b"agent 10\n").replace(
+    assert text(session) == USER_SIDE.replace(b"line 20\n", b"agent 20\n").replace(b"line 10\n", b"agent 10\n").replace(
         b"mine 10\n", b"agent 10\n"
     )
     before, after = remaining(session)
@@ -87,7 +87,7 @@ def test_the_rest_applied_later_gives_the_full_merge(session: EndedSession, side
 
 def test_with_every_edit_left_out_only_the_conflict_is_gone(session: EndedSession) -> None:
     merge(session, YOURS, YOURS, YOURS, YOURS)
-    assert text(session) == MINE
+    assert text(session) == USER_SIDE
     assert (remaining(session)[0], session.conflicts()) == (agents(10), {})
 
 
@@ -96,7 +96,7 @@ def test_an_undo_restores_the_conflict_and_every_edit(session: EndedSession) -> 
     merge(session, YOURS, BOTH, AGENT, YOURS)
     merged = text(session)
     session.undo()
-    assert (text(session), remaining(session), session.kinds()) == (MINE, before, {})
+    assert (text(session), remaining(session), session.kinds()) == (USER_SIDE, before, {})
     assert session.conflicts() == {b"x": "you and the agent changed the same lines"}
     session.redo()
     assert text(session) == merged
@@ -157,14 +157,14 @@ def merge_of(review: Review) -> LineMerge | None:
 
 @settings(max_examples=40, deadline=None)
 @given(st.lists(EDITS, min_size=8, max_size=8), st.lists(EDITS, min_size=8, max_size=8), st.data())
-def test_a_merge_in_two_steps_gives_the_full_merge(mine: list[str], agent: list[str], data: st.DataObject) -> None:
+def test_a_merge_in_two_steps_gives_the_full_merge(yours: list[str], agent: list[str], data: st.DataObject) -> None:
     base, theirs = edited("", [""] * 8), edited("agent", agent)
     assume(base != theirs)
     with (
         TemporaryDirectory() as folder,
         EndedSession(Path(folder), {b"x": Node(FILE, base)}, [UpperEntry(b"x", Node(FILE, theirs))]) as session,
     ):
-        (session.real / "x").write_bytes(edited("mine", mine))
+        (session.real / "x").write_bytes(edited("mine", yours))
         review = session.review()
         merged = merge_of(review)
         review.close()

@@ -36,22 +36,22 @@ RISKS = (Risk("hook", "runs later"),)
 )
 def test_each_change_skipped_by_all_has_its_reason(one: Change, why: str) -> None:
     changes = ChangeSet((one,))
-    chosen, asked = select_by_options.select_requested(opened(changes), SelectionRequest(select_all=True))
+    selected, asked = select_by_options.select_requested(opened(changes), SelectionRequest(select_all=True))
 
-    assert [left.reason for left in make_plan(changes, chosen, asked, ChangedDirectories({}, ())).skipped] == [why]
+    assert [left.reason for left in make_plan(changes, selected, asked, ChangedDirectories({}, ())).skipped] == [why]
 
 
 def test_take_selects_everything_below_a_path_and_what_it_requires() -> None:
     needed = change(b"a")
     changes = ChangeSet((needed, change(b"d/x", requires=(needed.key,)), change(b"d/y", risks=RISKS), change(b"dd")))
-    chosen, asked = select_by_options.select_requested(opened(changes), SelectionRequest(paths=(Key(0, b"d"),)))
+    selected, asked = select_by_options.select_requested(opened(changes), SelectionRequest(paths=(Key(0, b"d"),)))
 
-    assert {key.path for key in chosen.keys} == {b"a", b"d/x", b"d/y"}
+    assert {key.path for key in selected.keys} == {b"a", b"d/x", b"d/y"}
     assert {key.path for key in asked} == {b"d/x", b"d/y"}
 
 
 def test_a_conflict_named_by_take_is_reported() -> None:
     changes = ChangeSet((change(b"x", conflict="it moved"), change(b"y")))
-    chosen, asked = select_by_options.select_requested(opened(changes), SelectionRequest(paths=(Key(0, b""),)))
+    selected, asked = select_by_options.select_requested(opened(changes), SelectionRequest(paths=(Key(0, b""),)))
 
-    assert [left.key.path for left in make_plan(changes, chosen, asked, ChangedDirectories({}, ())).conflicts] == [b"x"]
+    assert [left.key.path for left in make_plan(changes, selected, asked, ChangedDirectories({}, ())).conflicts] == [b"x"]

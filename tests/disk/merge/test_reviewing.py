@@ -55,13 +55,13 @@ def whole(*paths: bytes) -> Selection:
 
 
 def test_selected_changes_are_applied_and_progress_is_reported(session: EndedSession, source: ReviewSource) -> None:
-    told: list[tuple[int, int]] = []
-    ended = source.merge(whole(b"x"), lambda done, count: told.append((done, count)))
+    reported: list[tuple[int, int]] = []
+    ended = source.merge(whole(b"x"), lambda done, count: reported.append((done, count)))
 
     assert (ended.code, "1 change merged, 1 left in the session" in ended.lines) == (0, True)
     assert (session.real / "x").read_bytes() == AGENT
-    assert told == sorted(told)
-    assert told[-1][0] == told[-1][1]
+    assert reported == sorted(reported)
+    assert reported[-1][0] == reported[-1][1]
 
 
 def test_nothing_is_applied_while_a_checkpoint_reads_the_session(session: EndedSession, review: Review) -> None:

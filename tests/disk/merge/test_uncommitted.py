@@ -14,8 +14,8 @@ from tests.harness.repository import git
 from tui.source import ConflictResolution
 
 LINES = "".join(f"line {number}\n" for number in range(9))
-AGENT, MINE = LINES.replace("line 4", "AGENT"), LINES.replace("line 4", "MINE")
-FAR = MINE.replace("line 8", "FAR")
+AGENT, USER_SIDE = LINES.replace("line 4", "AGENT"), LINES.replace("line 4", "MINE")
+FAR = USER_SIDE.replace("line 8", "FAR")
 WITH = AGENT.replace("AGENT", "MINE\nAGENT")
 
 
@@ -39,19 +39,19 @@ def state(session: GitSession) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize(
-    ("answer", "landed", "said"),
+    ("answer", "landed", "printed"),
     [
-        (YOURS, MINE, " M text\n"),
+        (YOURS, USER_SIDE, " M text\n"),
         (THEIRS, AGENT, ""),
         (BOTH, WITH, " M text\n"),
         (b"by hand\n", "by hand\n", " M text\n"),
     ],
 )
 def test_an_overlapping_edit_is_resolved_by_each_side(
-    session: GitSession, review: Callable[[], Review], answer: ConflictResolution, landed: str, said: str
+    session: GitSession, review: Callable[[], Review], answer: ConflictResolution, landed: str, printed: str
 ) -> None:
     made = session.commit("one", text=AGENT, new="n\n")
-    (session.root / "text").write_text(MINE)
+    (session.root / "text").write_text(USER_SIDE)
     before = state(session)
     source = import_with_conflicts(session, review)
     assert state(session) == before
@@ -60,21 +60,21 @@ def test_an_overlapping_edit_is_resolved_by_each_side(
     assert git(session.root, "rev-parse", "HEAD").strip() == made
     assert (session.root / "text").read_text() == landed
     assert staged(session) == AGENT
-    assert status(session) == said
+    assert status(session) == printed
     assert git(session.root, "fsck", "--strict", "--no-dangling") == ""
     session.undo()
     assert state(session) == before
     session.redo()
     assert (session.root / "text").read_text() == landed
-    assert status(session) == said
+    assert status(session) == printed
 
 
-@pytest.mark.parametrize(("answer", "landed"), [(YOURS, MINE), (THEIRS, AGENT), (BOTH, WITH)])
+@pytest.mark.parametrize(("answer", "landed"), [(YOURS, USER_SIDE), (THEIRS, AGENT), (BOTH, WITH)])
 def test_a_staged_edit_is_resolved_once_with_its_file_and_stays_staged(
     session: GitSession, review: Callable[[], Review], answer: ConflictResolution, landed: str
 ) -> None:
     session.commit("one", text=AGENT)
-    (session.root / "text").write_text(MINE)
+    (session.root / "text").write_text(USER_SIDE)
     git(session.root, "add", "text")
     before = state(session)
     assert resolve(import_with_conflicts(session, review), {b"text": answer}).may_have_changed
@@ -89,12 +89,12 @@ def test_the_staged_version_is_resolved_before_the_working_tree_version(
     session: GitSession, review: Callable[[], Review]
 ) -> None:
     session.commit("one", text=AGENT)
-    (session.root / "text").write_text(MINE)
+    (session.root / "text").write_text(USER_SIDE)
     git(session.root, "add", "text")
     (session.root / "text").write_text(FAR)
     before = state(session)
     first = import_with_conflicts(session, review)
-    assert first.yours_content(Key(0, b"text")) == MINE.encode()
+    assert first.yours_content(Key(0, b"text")) == USER_SIDE.encode()
     assert resolve(first, {b"text": BOTH}).conflicts == 1
     second = first.next_conflicts()
     assert second is not None
@@ -107,9 +107,9 @@ def test_the_staged_version_is_resolved_before_the_working_tree_version(
     assert state(session) == before
 
 
-@pytest.mark.parametrize(("answer", "landed", "said"), [(YOURS, "mine\n", "?? gone\n"), (THEIRS, None, "")])
+@pytest.mark.parametrize(("answer", "landed", "printed"), [(YOURS, "mine\n", "?? gone\n"), (THEIRS, None, "")])
 def test_a_file_removed_by_the_commits_is_kept_untracked_or_removed(
-    session: GitSession, review: Callable[[], Review], answer: ConflictResolution, landed: str | None, said: str
+    session: GitSession, review: Callable[[], Review], answer: ConflictResolution, landed: str | None, printed: str
 ) -> None:
     (session.agent / "gone").unlink()
     session.commit("one")
@@ -119,7 +119,7 @@ def test_a_file_removed_by_the_commits_is_kept_untracked_or_removed(
 
     assert (session.root / "gone").exists() == (landed is not None)
     assert landed is None or (session.root / "gone").read_text() == landed
-    assert status(session) == said
+    assert status(session) == printed
     session.undo()
     assert state(session) == before
 
@@ -143,11 +143,11 @@ def test_a_file_removed_by_the_user_stays_removed_or_is_restored(
 
 
 @pytest.mark.parametrize(
-    ("answer", "landed", "said"),
+    ("answer", "landed", "printed"),
     [(YOURS, "mine\n", " M new\n"), (THEIRS, "agent\n", ""), (BOTH, "mine\nagent\n", " M new\n")],
 )
-def test_an_untracked_file_in_the_way_is_resolved(
-    session: GitSession, review: Callable[[], Review], answer: ConflictResolution, landed: str, said: str
+def test_a_conflict_with_an_untracked_file_is_resolved(
+    session: GitSession, review: Callable[[], Review], answer: ConflictResolution, landed: str, printed: str
 ) -> None:
     session.commit("one", new="agent\n")
     (session.root / "new").write_text("mine\n")
@@ -155,7 +155,7 @@ def test_an_untracked_file_in_the_way_is_resolved(
     assert resolve(import_with_conflicts(session, review), {b"new": answer}).may_have_changed
 
     assert (session.root / "new").read_text() == landed
-    assert status(session) == said
+    assert status(session) == printed
     session.undo()
     assert state(session) == before
 
@@ -192,12 +192,12 @@ def test_a_mode_changed_by_the_commits_is_applied_with_an_edit_of_the_user(sessi
     (session.agent / "text").chmod(0o755)
     session.commit("one")
     session.end()
-    (session.root / "text").write_text(MINE)
+    (session.root / "text").write_text(USER_SIDE)
     if is_staged:
         git(session.root, "add", "text")
     session.import_commits()
 
-    assert ((session.root / "text").read_text(), (session.root / "text").stat().st_mode & 0o111) == (MINE, 0o111)
+    assert ((session.root / "text").read_text(), (session.root / "text").stat().st_mode & 0o111) == (USER_SIDE, 0o111)
     assert git(session.root, "ls-files", "-s", "text").startswith("100755")
     assert git(session.root, "diff", "HEAD", "--summary") == ""
 
@@ -215,7 +215,7 @@ def test_compatible_edits_are_merged_and_reported(session: GitSession) -> None:
 
 def test_a_resolution_does_not_apply_to_a_later_edit(session: GitSession, review: Callable[[], Review]) -> None:
     session.commit("one", text=AGENT)
-    (session.root / "text").write_text(MINE)
+    (session.root / "text").write_text(USER_SIDE)
     source = import_with_conflicts(session, review)
     (session.root / "text").write_text(FAR)
     ended = resolve(source, {b"text": THEIRS})
@@ -224,10 +224,10 @@ def test_a_resolution_does_not_apply_to_a_later_edit(session: GitSession, review
     assert (session.root / "text").read_text() == FAR
 
 
-def test_a_fifo_in_the_way_is_reported_and_nothing_is_resolved(session: GitSession) -> None:
+def test_a_fifo_at_the_path_is_reported_and_nothing_is_resolved(session: GitSession) -> None:
     session.commit("one", text=AGENT, gone="agent\n")
     session.end()
-    (session.root / "text").write_text(MINE)
+    (session.root / "text").write_text(USER_SIDE)
     (session.root / "gone").unlink()
     os.mkfifo(session.root / "gone")
     done = session.import_commits()
@@ -237,7 +237,7 @@ def test_a_fifo_in_the_way_is_reported_and_nothing_is_resolved(session: GitSessi
 
 def test_a_change_resolved_to_yours_leaves_the_session_until_an_undo(session: GitSession, review: Callable[[], Review]) -> None:
     session.commit("one", text=AGENT)
-    (session.root / "text").write_text(MINE)
+    (session.root / "text").write_text(USER_SIDE)
     resolve(import_with_conflicts(session, review), {b"text": YOURS})
     opened = session.review()
     left = [change.key.path for change in opened.changes.changes]

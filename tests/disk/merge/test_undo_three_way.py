@@ -20,7 +20,7 @@ from tests.harness.trees import DIRECTORY, FILE, Node, Tree, UpperEntry
 
 BEFORE = b"".join(b"line %d\n" % number for number in range(12))
 MERGED = BEFORE.replace(b"line 2\n", b"agent 2\n")
-MINE = MERGED.replace(b"line 9\n", b"mine 9\n")
+YOURS = MERGED.replace(b"line 9\n", b"mine 9\n")
 APART = BEFORE.replace(b"line 9\n", b"mine 9\n")
 CLASHING = MERGED.replace(b"agent 2\n", b"agent and mine 2\n")
 
@@ -55,10 +55,10 @@ def left(done: UndoResult) -> dict[bytes, str]:
 @pytest.mark.parametrize("save", [write, save_by_rename])
 def test_by_default_the_file_stays_and_a_three_way_undo_is_offered(save: Callable[[EndedSession, bytes], None]) -> None:
     with merged() as session:
-        save(session, MINE)
+        save(session, YOURS)
         done = session.undo()
 
-        assert text(session) == MINE
+        assert text(session) == YOURS
         assert {key.path for key in done.three_way_candidates} == {b"text"} == left(done).keys()
         assert {key.path for key in done.paths} == {b"new", b"other"}
         assert session.kinds().keys() == {b"new", b"other"}
@@ -70,7 +70,7 @@ def test_a_three_way_undo_reverts_the_merge_and_keeps_the_users_edits(
     save: Callable[[EndedSession, bytes], None], *, is_second: bool
 ) -> None:
     with merged() as session:
-        save(session, MINE)
+        save(session, YOURS)
         if is_second:
             session.undo()
         done = session.undo(is_three_way=True)
@@ -86,29 +86,29 @@ def test_a_three_way_undo_reverts_the_merge_and_keeps_the_users_edits(
 
 def test_the_agents_change_returns_to_the_session_and_can_be_selected_again() -> None:
     with merged() as session:
-        write(session, MINE)
+        write(session, YOURS)
         session.undo(is_three_way=True)
 
         assert session.kinds() == {b"new": ChangeKind.ADDED, b"other": ChangeKind.EDITED, b"text": ChangeKind.EDITED}
         assert (session.upper / "text").read_bytes() == MERGED
         session.merge_all()
-        assert text(session) == MINE
+        assert text(session) == YOURS
 
 
 def test_a_redo_restores_the_users_exact_file() -> None:
     with merged() as session:
-        write(session, MINE)
+        write(session, YOURS)
         inode = (session.real / "text").stat().st_ino
         session.undo(is_three_way=True)
         session.redo()
 
-        assert (text(session), (session.real / "text").stat().st_ino) == (MINE, inode)
+        assert (text(session), (session.real / "text").stat().st_ino) == (YOURS, inode)
         assert session.kinds() == {}
 
 
 def test_after_the_redo_the_three_way_undo_is_offered_again() -> None:
     with merged() as session:
-        write(session, MINE)
+        write(session, YOURS)
         for _ in range(3):
             session.undo(is_three_way=True)
             assert text(session) == APART
@@ -121,7 +121,7 @@ def test_after_the_redo_the_three_way_undo_is_offered_again() -> None:
 
 def test_the_result_stays_when_the_user_edits_on() -> None:
     with merged() as session:
-        write(session, MINE)
+        write(session, YOURS)
         session.undo(is_three_way=True)
         write(session, APART + b"more\n")
         done = session.redo()
@@ -132,7 +132,7 @@ def test_the_result_stays_when_the_user_edits_on() -> None:
 
 def test_a_redo_does_not_lose_a_later_version_of_the_agent() -> None:
     with merged() as session:
-        write(session, MINE)
+        write(session, YOURS)
         session.undo(is_three_way=True)
         (session.upper / "text").write_bytes(b"the agent went on\n")
         done = session.redo()
@@ -149,7 +149,7 @@ def test_a_concurrent_save_of_the_user_is_never_lost(save: Callable[[EndedSessio
     number, more = 1, True
     while more:
         with merged() as session:
-            write(session, MINE)
+            write(session, YOURS)
             more = saved_at(number, session, save)
 
             assert text(session) == (LATER if more else APART)
@@ -186,7 +186,7 @@ def turn_into_a_link(session: EndedSession) -> None:
 # What the user did in addition to an edit of the file, or instead.
 LEFT: dict[str, Callable[[EndedSession], object]] = {
     "the same lines": lambda one: write(one, CLASHING),
-    "no text": lambda one: write(one, b"\0\1\2\0" * 40 + MINE),
+    "no text": lambda one: write(one, b"\0\1\2\0" * 40 + YOURS),
     "an attribute": give_attribute,
     "special bits": lambda one: chmod(one, 0o4755),
     "removed": lambda one: (one.real / "text").unlink(),
@@ -209,7 +209,7 @@ def spoil(path: Path) -> None:
 @pytest.mark.parametrize("how", LEFT)
 def test_a_conflicting_or_unknown_file_is_left_unchanged_and_named(how: str) -> None:
     with merged() as session:
-        write(session, MINE)
+        write(session, YOURS)
         LEFT[how](session)
         before = trees.read(session.real).get(b"text")
         done = session.undo(is_three_way=True)
@@ -224,7 +224,7 @@ def test_a_mode_set_by_the_user_stays_and_one_set_by_the_merge_is_reverted() -> 
     base, agent = {b"text": Node(FILE, BEFORE, 0o644)}, {b"text": Node(FILE, MERGED, 0o755)}
     with tempfile.TemporaryDirectory() as folder, EndedSession(Path(folder), base, trees.upper_of(base, agent)) as session:
         session.merge_all()
-        write(session, MINE)
+        write(session, YOURS)
         session.undo(is_three_way=True)
         assert trees.read(session.real)[b"text"] == Node(FILE, APART, 0o644)
         session.redo()
@@ -258,35 +258,35 @@ LINES = st.lists(st.sampled_from([b"a\n", b"b\n", b"c\n", b"d\n"]), max_size=8).
 
 @settings(max_examples=40, suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(LINES, LINES, LINES)
-def test_the_result_equals_a_three_way_merge_or_nothing_happens(before: bytes, after: bytes, mine: bytes) -> None:
-    assume(before != after != mine)
+def test_the_result_equals_a_three_way_merge_or_nothing_happens(before: bytes, after: bytes, yours: bytes) -> None:
+    assume(before != after != yours)
     with merged(before, after) as session:
-        write(session, mine)
+        write(session, yours)
         done = session.undo(is_three_way=True)
-        expected = merge3.merge_lines(after, mine, before)
+        expected = merge3.merge_lines(after, yours, before)
 
-        assert text(session) == (expected.resolve() if expected.is_clean else mine)
+        assert text(session) == (expected.resolve() if expected.is_clean else yours)
         assert bool(left(done)) != expected.is_clean
         if expected.is_clean:
             session.redo()
-            assert text(session) == mine
+            assert text(session) == yours
 
 
 def test_the_change_returns_to_the_session_below_an_unwritable_directory() -> None:
     def act(place: Path) -> None:
         with EndedSession(place, {b"d": Node(DIRECTORY, b"", 0o755), b"d/text": Node(FILE, b"1\n2\n3\n4\n")}, []) as session:
-            shut = session.upper / "d"
-            shut.mkdir()
-            (shut / "text").write_bytes(b"one\n2\n3\n4\n")
-            shut.chmod(0o500)
+            unreadable = session.upper / "d"
+            unreadable.mkdir()
+            (unreadable / "text").write_bytes(b"one\n2\n3\n4\n")
+            unreadable.chmod(0o500)
             session.merge_all()
             (session.real / "d/text").write_bytes(b"one\n2\n3\nmine\n")
 
             assert session.undo(is_three_way=True).skipped == ()
 
             assert (session.real / "d/text").read_bytes() == b"1\n2\n3\nmine\n"
-            assert (shut / "text").read_bytes() == b"one\n2\n3\n4\n"
-            assert os.listdir(shut) == ["text"]
+            assert (unreadable / "text").read_bytes() == b"one\n2\n3\n4\n"
+            assert os.listdir(unreadable) == ["text"]
 
     with users.ordinary_users_directory() as place:
         users.call_as_ordinary_user(lambda: act(place))

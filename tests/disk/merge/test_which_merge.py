@@ -31,11 +31,11 @@ def merged(tmp_path: Path) -> Iterator[tuple[EndedSession, list[str]]]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     read, asked = merge_execution.read_journal, list[str]()
 
-    def told(folder: str, merge_id: str) -> Journal:
+    def reported(folder: str, merge_id: str) -> Journal:
         asked.append(merge_id)
         return read(folder, merge_id)
 
-    monkeypatch.setattr(merge_execution, "read_journal", told)
+    monkeypatch.setattr(merge_execution, "read_journal", reported)
     return asked
 
 
@@ -95,8 +95,8 @@ def test_a_file_changed_before_its_step_is_not_part_of_the_merge(tmp_path: Path)
     with EndedSession(tmp_path, {}, [UpperEntry(name, Node(FILE, name)) for name in NAMES[:3]]) as session:
         review = session.review()
         try:
-            chosen = select_all(review.changes, risky=True, ignored=True)
-            planned = merge.plan_selection(review, chosen, chosen.keys)
+            selected = select_all(review.changes, risky=True, ignored=True)
+            planned = merge.plan_selection(review, selected, selected.keys)
             (session.real / "f1").write_text("the user's")
             done = merge.apply_plan(review, planned, session.store)
         finally:
@@ -113,9 +113,9 @@ def test_a_merge_into_a_replaced_root_cannot_be_undone(merged: tuple[EndedSessio
     session, made = merged
     session.real.rename(session.real.with_name("before"))
     session.real.mkdir()
-    with pytest.raises(CannotUndo) as told:
+    with pytest.raises(CannotUndo) as reported:
         session.undo()
-    assert told.value.message == f"merge {made[-1]} cannot be undone: {session.real} is not the same directory any more"
+    assert reported.value.message == f"merge {made[-1]} cannot be undone: {session.real} is not the same directory any more"
 
 
 @pytest.fixture

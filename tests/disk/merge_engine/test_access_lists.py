@@ -53,17 +53,17 @@ def retake(session: EndedSession) -> None:
     )
 
 
-MINE = access_list()
+YOURS = access_list()
 
 
-@pytest.fixture(params=["home", "beside"])
+@pytest.fixture(params=["home", "tree"])
 def session(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[EndedSession]:
     """Yield a session whose agent changed files with ACLs and set others; slots are with the merge or next to the tree."""
     if not has_lists(str(tmp_path)):
         pytest.skip("no access lists on this file system")
     with tempfile.TemporaryDirectory(dir=tmp_path) as folder, EndedSession(Path(folder), BASE, []) as one, places(request.param):
         for name in ("text", "gone"):
-            os.setxattr(one.real / name, XATTR, MINE)
+            os.setxattr(one.real / name, XATTR, YOURS)
         retake(one)
         trees.write_upper(one.upper, AGENT)
         for name in ("text", "plain", "new", "folder/in", "folder"):
@@ -76,7 +76,7 @@ def places(where: str) -> Iterator[None]:
     if where == "home":
         yield
         return
-    with mock.patch.object(merge, "_stage_candidates", power_cuts._beside):
+    with mock.patch.object(merge, "_stage_candidates", power_cuts._stage_in_tree):
         yield
 
 
@@ -90,7 +90,7 @@ def list_of(path: Path) -> bytes | None:
 
 
 MERGED = {
-    "text": (MINE, 0o660),
+    "text": (YOURS, 0o660),
     "plain": (None, 0o600),  # the agent's ACL gives the owning group nothing
     "new": (None, 0o600),
     "folder": (None, 0o700),
@@ -129,11 +129,11 @@ def run_by_all(session: EndedSession) -> None:
     (session.upper / "text").chmod(0o771)
 
 
-def only_mine(session: EndedSession) -> None:
+def only_yours(session: EndedSession) -> None:
     (session.upper / "text").chmod(0o600)
 
 
-@pytest.mark.parametrize(("change", "mode", "mask"), [(run_by_all, 0o771, 0o7), (only_mine, 0o600, 0o0)])
+@pytest.mark.parametrize(("change", "mode", "mask"), [(run_by_all, 0o771, 0o7), (only_yours, 0o600, 0o0)])
 def test_a_mode_of_the_agent_is_applied_as_by_chmod(
     session: EndedSession, change: Callable[[EndedSession], None], mode: int, mask: int
 ) -> None:

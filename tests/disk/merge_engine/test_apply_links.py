@@ -35,14 +35,14 @@ def test_a_kept_hard_link_does_not_change_with_its_other_names(world: World, tmp
     assert world.kept(done, "x").read_bytes() == b"old"
 
 
-@pytest.mark.parametrize("deed", ["replaced", "removed", "one of each"])
-def test_one_merge_changes_all_hard_links_of_a_file(world: World, deed: str) -> None:
+@pytest.mark.parametrize("action", ["replaced", "removed", "one of each"])
+def test_one_merge_changes_all_hard_links_of_a_file(world: World, action: str) -> None:
     names = ("x", "y", "z")
     place(world.real, {"x": OTHERS[FILE]})
     for name in names[1:]:
         os.link(world.real / "x", world.real / name)
     place(world.upper, dict.fromkeys(names, SORTS[FILE]))
-    gone = {"replaced": (), "removed": names, "one of each": ("y",)}[deed]
+    gone = {"replaced": (), "removed": names, "one of each": ("y",)}[action]
     done = world.apply(*(world.remove(name) if name in gone else world.put(name) for name in names))
 
     assert done.stopped == {}

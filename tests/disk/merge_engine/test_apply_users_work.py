@@ -43,28 +43,28 @@ def turn_into_a_link(path: Path) -> None:
     path.symlink_to("the user's")
 
 
-DEEDS = [edit_in_place, replace_by_rename, turn_into_a_directory, turn_into_a_link]
+ACTIONS = [edit_in_place, replace_by_rename, turn_into_a_directory, turn_into_a_link]
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("step", ["put", "remove"])
-def test_changes_of_the_user_between_plan_and_merge_stay(world: World, deed: Callable[[Path], None], step: str) -> None:
+def test_changes_of_the_user_between_plan_and_merge_stay(world: World, action: Callable[[Path], None], step: str) -> None:
     place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
     place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
     steps = (getattr(world, step)("x"), world.put("y"))
-    deed(world.real / "x")
-    mine = tree_of(world.real)[b"x"]
+    action(world.real / "x")
+    yours = tree_of(world.real)[b"x"]
     done = world.apply(*steps)
 
-    assert tree_of(world.real) == {b"x": mine, b"y": SORTS[FILE]}
+    assert tree_of(world.real) == {b"x": yours, b"y": SORTS[FILE]}
     assert list(done.stopped) == [key("x")]
     assert done.taken == [key("y")]
 
 
-@pytest.mark.parametrize("deed", [lambda path: path.chmod(0o711), lambda path: os.setxattr(path, "user.mine", b"1")])
+@pytest.mark.parametrize("action", [lambda path: path.chmod(0o711), lambda path: os.setxattr(path, "user.mine", b"1")])
 @pytest.mark.parametrize("step", ["put", "remove"])
 def test_a_directory_that_the_user_changed_between_plan_and_operation_stays(
-    world: World, deed: Callable[[Path], None], step: str
+    world: World, action: Callable[[Path], None], step: str
 ) -> None:
     place(world.real, {"x": SORTS[DIRECTORY], "y": OTHERS[FILE]})
     place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
@@ -73,7 +73,7 @@ def test_a_directory_that_the_user_changed_between_plan_and_operation_stays(
     def act(call: str, _words: tuple[object, ...]) -> None:
         calls.append(call)
         if call == "move" and "move" not in calls[:-1]:
-            deed(world.real / "x")
+            action(world.real / "x")
 
     with faults.with_hook(act):
         done = world.apply(*((world.put("y"), getattr(world, step)("x"))))
@@ -113,15 +113,15 @@ def test_an_entry_removed_by_the_user_stays_removed(world: World, step: str) -> 
     assert list(done.stopped) == [key("x")]
 
 
-@pytest.mark.parametrize("deed", DEEDS)
+@pytest.mark.parametrize("action", ACTIONS)
 @pytest.mark.parametrize("step", ["put", "remove"])
 def test_changes_of_the_user_in_the_last_instant_stay(
-    world: World, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Path], None], step: str
+    world: World, monkeypatch: pytest.MonkeyPatch, action: Callable[[Path], None], step: str
 ) -> None:
     place(world.real, {"x": OTHERS[FILE]})
     place(world.upper, {"x": SORTS[FILE]})
     made = getattr(world, step)("x")
-    LastInstant(monkeypatch, b"x").before.append(lambda: deed(world.real / "x"))
+    LastInstant(monkeypatch, b"x").before.append(lambda: action(world.real / "x"))
     done = world.apply(made)
     after = tree_of(world.real)[b"x"]
 
@@ -192,16 +192,16 @@ def into_a_directory(path: Path) -> None:
     (path / "in").write_bytes(b"first save")
 
 
-@pytest.mark.parametrize("deed", [lambda path: path.write_bytes(b"first save"), into_a_directory])
+@pytest.mark.parametrize("action", [lambda path: path.write_bytes(b"first save"), into_a_directory])
 @pytest.mark.parametrize("step", ["put", "remove"])
-def test_a_version_kept_in_a_staging_directory_beside_the_tree_stays_there(
-    world: World, monkeypatch: pytest.MonkeyPatch, deed: Callable[[Path], None], step: str
+def test_a_version_kept_in_a_stage_next_to_the_tree_stays_there(
+    world: World, monkeypatch: pytest.MonkeyPatch, action: Callable[[Path], None], step: str
 ) -> None:
     place(world.real, {"x": OTHERS[FILE], "y": OTHERS[FILE]})
     place(world.upper, {"x": SORTS[FILE], "y": SORTS[FILE]})
-    world.places = (f"{world.folder}/beside",)
+    world.places = (f"{world.folder}/other",)
     instant = LastInstant(monkeypatch, b"x")
-    instant.before.append(lambda: deed(world.real / "x"))
+    instant.before.append(lambda: action(world.real / "x"))
     instant.after.append(
         lambda: ((world.real / "saving").write_bytes(b"second save"), (world.real / "saving").replace(world.real / "x"))
     )
@@ -227,16 +227,16 @@ def test_an_emptied_directory_whose_mode_changed_during_the_merge_stays(tmp_path
         assert trees.read(one.real) == base | {b"d": Node(DIRECTORY, b"", 0o750)}
 
 
-@pytest.mark.parametrize("deed", [lambda path: path.chmod(0o2750), lambda path: os.setxattr(path, "user.mine", b"1")])
+@pytest.mark.parametrize("action", [lambda path: path.chmod(0o2750), lambda path: os.setxattr(path, "user.mine", b"1")])
 @pytest.mark.parametrize("with_file", [True, False])
 def test_metadata_of_a_directory_set_just_before_its_removal_stay(
-    tmp_path: Path, deed: Callable[[Path], None], *, with_file: bool
+    tmp_path: Path, action: Callable[[Path], None], *, with_file: bool
 ) -> None:
     base: trees.Tree = {b"d": Node(DIRECTORY, b"", 0o755)} | ({b"d/a": Node(FILE, b"a", 0o644)} if with_file else {})
 
     def act(call: str, _words: tuple[object, ...]) -> None:
         if call == "rmdir" and not wanted:
-            deed(one.real / "d")
+            action(one.real / "d")
             wanted.update(owner_view.entries_below(one.real))
 
     wanted: owner_view.TreeEntries = {}

@@ -45,12 +45,12 @@ def save_by_rename(path: Path) -> None:
     path.with_name("saving").rename(path)
 
 
-@pytest.mark.parametrize("deed", [rewrite, save_by_rename])
+@pytest.mark.parametrize("action", [rewrite, save_by_rename])
 @pytest.mark.parametrize("name", ["edited", "new/y", "gone"])
-def test_an_unexpected_entry_stops_recovery_and_undo_skips_it(name: str, deed: Callable[[Path], None]) -> None:
+def test_an_unexpected_entry_stops_recovery_and_undo_skips_it(name: str, action: Callable[[Path], None]) -> None:
     with world() as one:
         killed_after_its_last_operation(one)
-        deed(one.ended.real / name)
+        action(one.ended.real / name)
         before = trees.read(one.ended.real)
         with pytest.raises(RecoveryRequired, match="nothing was changed"):
             one.recover()
@@ -58,10 +58,10 @@ def test_an_unexpected_entry_stops_recovery_and_undo_skips_it(name: str, deed: C
 
         (merge_id,) = pending_marks.unfinished_merges(one.ended.store)
         with pytest.raises(CannotUndo):  # the merge was rolled back, so there is nothing to undo
-            undo.undo(one.here, merge_id, one.said.append)
+            undo.undo(one.here, merge_id, one.printed.append)
         after = trees.read(one.ended.real)
-        mine = after.pop(name.encode())
-        assert mine.content == b"the user's, since"
+        yours = after.pop(name.encode())
+        assert yours.content == b"the user's, since"
         for folder in (b"new",) if name == "new/y" else ():
             after.pop(folder)  # the directory contains the user's file
         assert after == {path: node for path, node in BEFORE.items() if path != name.encode()}

@@ -38,7 +38,7 @@ HOW = ["renamed", "copied"]
 @contextmanager
 def kept(how: str) -> Iterator[None]:
     """Have a merge keep replaced files by a rename into its own directory, or next to the tree, from where they are copied."""
-    with mock.patch.object(merge, "_stage_candidates", power_cuts._beside) if how == "copied" else nullcontext():
+    with mock.patch.object(merge, "_stage_candidates", power_cuts._stage_in_tree) if how == "copied" else nullcontext():
         yield
 
 
@@ -55,8 +55,8 @@ def done_by(who: str, act: Callable[[Path], None], prepare: Callable[[Path], Non
 def undone_twice(place: Path, before: Tree, after: Tree, how: str) -> Iterator[EndedSession]:
     """Yield a session after an undo of its merge, and again after an undo of the redo."""
     with EndedSession(place, before, trees.upper_of(before, after)) as session, kept(how):
-        for deed in (session.merge_all, session.redo):
-            deed()
+        for action in (session.merge_all, session.redo):
+            action()
             assert trees.read(session.real) == after
             session.undo()
             yield session
@@ -129,8 +129,8 @@ def test_a_redo_never_sets_special_bits_of_the_agent(how: str, who: str) -> None
 
     def act(place: Path) -> None:
         with EndedSession(place, before, trees.upper_of(before, after)) as session, kept(how):
-            for deed in (session.merge_all, session.redo):
-                deed()
+            for action in (session.merge_all, session.redo):
+                action()
                 assert {path: oct(node.mode) for path, node in trees.read(session.real).items()} == {b"a": "0o755", b"b": "0o755"}
                 session.undo()
                 assert trees.read(session.real) == before

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.disk.overlay.base_world import old_repository
+from tests.disk.overlay.snapshot_world import old_repository
 
 
 @pytest.fixture

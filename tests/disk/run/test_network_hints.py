@@ -33,7 +33,7 @@ def test_a_database_that_listens_here_is_named_unless_a_rule_names_it(
         (REPORT.replace(learned=("a.b", "c.d:22,443")), True, ('learned 2 rules; allow: [a.b, "c.d:22,443"]',)),
     ],
 )
-def test_the_end_of_a_run_says_what_the_network_saw(
+def test_the_end_of_a_run_summarizes_its_connections(
     report: GatewayReport | None, lines: tuple[str, ...], *, is_kept: bool
 ) -> None:
     assert gateway.end_notices(report, is_kept=is_kept) == lines

@@ -13,7 +13,7 @@ from agent_dev.session import approvals
 ASK_AND_DIE = "import sys; from agent_dev.session import approvals; approvals.add_question(sys.argv[1], {'kind': 'connection'})"
 
 
-def test_numbers_are_unique_across_processes_and_go_on(tmp_path: Path) -> None:
+def test_numbers_are_unique_across_processes_and_runs(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
         numbers = [*pool.map(lambda _: approvals.add_question(str(tmp_path), {}), range(40))]
     assert sorted(numbers) == [*range(1, 41)]

@@ -22,7 +22,7 @@ def session(tmp_path: Path) -> store.Session:
     return held
 
 
-def told(session: store.Session) -> events.LogContents:
+def reported(session: store.Session) -> events.LogContents:
     return events.read_events(session, store.read_record(session))
 
 
@@ -35,10 +35,10 @@ def rewrite(session: store.Session, rows: list[str]) -> None:
 
 
 def test_written_lines_are_listed(session: store.Session) -> None:
-    assert [(row["n"], row["event"], row["checkpoint"]) for row in told(session).rows] == [
+    assert [(row["n"], row["event"], row["checkpoint"]) for row in reported(session).rows] == [
         (number + 1, "checkpoint", number) for number in range(4)
     ]
-    assert told(session).problem == ""
+    assert reported(session).problem == ""
 
 
 def test_lines_dropped_from_a_full_log_are_counted_and_reported(
@@ -47,11 +47,11 @@ def test_lines_dropped_from_a_full_log_are_counted_and_reported(
     monkeypatch.setattr(hash_chain, "MAX_LOG_SIZE", 1)
     for number in range(3):
         events.log_event(session, "checkpoint", checkpoint=number)
-    assert (len(told(session).rows), told(session).dropped, told(session).problem) == (4, 3, "")
+    assert (len(reported(session).rows), reported(session).dropped, reported(session).problem) == (4, 3, "")
     one = ListedSession(session, store.read_record(session), store.WAITING)
-    checkpoints.print_log(one, told(session), kind="events", as_json=False)
+    checkpoints.print_log(one, reported(session), kind="events", as_json=False)
     assert "3 more were not logged" in capsys.readouterr().out
-    checkpoints.print_log(one, told(session), kind="events", as_json=True)
+    checkpoints.print_log(one, reported(session), kind="events", as_json=True)
     assert json.loads(capsys.readouterr().out)["left_out"] == 3
 
 
@@ -60,29 +60,29 @@ def test_a_truncation_is_still_reported_after_further_lines(session: store.Sessi
     rewrite(session, lines(session)[:left])
     for number in range(6):
         events.log_event(session, "checkpoint", checkpoint=10 + number)
-        assert told(session).problem, number
+        assert reported(session).problem, number
 
 
 def test_a_truncated_command_log_is_still_reported_after_further_lines(tmp_path: Path) -> None:
     path = tmp_path / "commands.jsonl"
-    said: store.LogRecord | None = None
+    printed: store.LogRecord | None = None
     for number in range(7):
         log = hash_chain.LogWriter(str(path))
         log.write([{"pid": number}])
         log.close()
-        said = events.extend_log_record(str(path), said, log.end)
+        printed = events.extend_log_record(str(path), printed, log.end)
         if number == 2:
             path.write_text(path.read_text().splitlines(keepends=True)[0])
-    assert said is not None
-    assert said["count"] == 3  # the count before the truncation
+    assert printed is not None
+    assert printed["count"] == 3  # the count before the truncation
     path.unlink()
-    assert events.extend_log_record(str(path), said, log.end)["count"] == 3  # a deleted log does not reset the count either
+    assert events.extend_log_record(str(path), printed, log.end)["count"] == 3  # a deleted log does not reset the count either
 
 
 def test_a_truncation_is_reported(session: store.Session) -> None:
     for left in range(4):
         rewrite(session, lines(session)[:left] if left else [])
-        assert told(session).problem
+        assert reported(session).problem
 
 
 def test_a_changed_removed_or_inserted_line_is_reported(session: store.Session) -> None:
@@ -94,21 +94,21 @@ def test_a_changed_removed_or_inserted_line_is_reported(session: store.Session) 
         [*rows[:3], "no json\n"],
     ):
         rewrite(session, forged)
-        assert told(session).problem
+        assert reported(session).problem
 
 
 def test_a_rewritten_log_is_reported(session: store.Session) -> None:
     Path(session.folder, "events.jsonl").unlink()
     for number in range(5):
         events.log_event(session.replace(lock=-1), "checkpoint", checkpoint=number + 1)
-    assert told(session).problem
+    assert reported(session).problem
 
 
 def test_a_line_from_a_non_holder_leaves_the_session_record_unchanged(session: store.Session) -> None:
     before = Path(session.folder, "session.json").read_bytes()
     events.log_event(session.replace(lock=-1), "checkpoint", checkpoint=9)
     assert Path(session.folder, "session.json").read_bytes() == before
-    assert (len(told(session).rows), told(session).problem) == (5, "")
+    assert (len(reported(session).rows), reported(session).problem) == (5, "")
 
 
 def test_a_deleted_session_stops_nothing(tmp_path: Path) -> None:
@@ -118,8 +118,8 @@ def test_a_deleted_session_stops_nothing(tmp_path: Path) -> None:
 
 def test_a_secret_in_an_argument_is_masked(session: store.Session) -> None:
     events.log_event(session, "start", argv=["curl", "--password", "hunter2", "--token=abcdef"])
-    assert "hunter2" not in json.dumps(told(session).rows)
-    assert "abcdef" not in json.dumps(told(session).rows)
+    assert "hunter2" not in json.dumps(reported(session).rows)
+    assert "abcdef" not in json.dumps(reported(session).rows)
 
 
 def test_lines_are_shown_in_order_of_time(session: store.Session, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,8 +140,8 @@ def test_appending_a_line_reads_only_the_last_two(session: store.Session, monkey
     monkeypatch.setattr(hash_chain, "verify", None)
     events.log_event(session, "checkpoint", checkpoint=4)
     monkeypatch.undo()
-    assert [row["n"] for row in told(session).rows] == [1, 2, 3, 4, 5]
-    assert told(session).problem == ""
+    assert [row["n"] for row in reported(session).rows] == [1, 2, 3, 4, 5]
+    assert reported(session).problem == ""
 
 
 @pytest.mark.parametrize("long", [1 << 15, 1 << 16, 1 << 17])
@@ -149,15 +149,15 @@ def test_a_log_continues_after_lines_of_any_length(session: store.Session, long:
     for text in ("x" * long, "short", "y" * long):
         events.log_event(session, "checkpoint", cause=text)
     events.log_event(session, "end")
-    assert [row["n"] for row in told(session).rows] == [*range(1, 9)]
-    assert told(session).problem == ""
+    assert [row["n"] for row in reported(session).rows] == [*range(1, 9)]
+    assert reported(session).problem == ""
 
 
 def test_a_change_of_an_earlier_line_is_reported_after_further_lines(session: store.Session) -> None:
     rows = lines(session)
     rewrite(session, [rows[0].replace('"checkpoint": 0', '"checkpoint": 7'), *rows[1:]])
     events.log_event(session, "checkpoint", checkpoint=4)
-    assert told(session).problem
+    assert reported(session).problem
 
 
 def test_problems_of_a_rollback_are_logged_in_short(session: store.Session) -> None:

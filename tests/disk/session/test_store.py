@@ -194,13 +194,13 @@ def test_sessions_are_created_and_listed_concurrently(place: Store) -> None:
 def test_a_session_that_gets_its_record_during_a_sweep_is_not_swept(place: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     session = store.create_session(place)
 
-    def born_meanwhile(one: Session) -> bool:
+    def created_meantime(one: Session) -> bool:
         if not (Path(one.folder) / "session.json").exists():
             store.write_record(session, store.BLANK)
             store.unlock_session(session)
         return store.is_locked(one)
 
-    monkeypatch.setattr(removal, "is_locked", born_meanwhile)
+    monkeypatch.setattr(removal, "is_locked", created_meantime)
     removal.sweep_leftovers(place)
 
     assert listed(place) == [session.id]
@@ -375,13 +375,13 @@ def test_a_session_that_ends_while_it_is_queried_was_not_killed(place: Store, mo
     store.write_record(session, running)
     assert sessions.current_state(session, running) == store.RUNNING
 
-    def ended_meanwhile(one: Session) -> bool:
+    def ended_meantime(one: Session) -> bool:
         store.write_record(session, {**running, "state": store.WAITING})
         store.unlock_session(session)
         return False
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "is_locked", ended_meanwhile)
+        patch.setattr(store, "is_locked", ended_meantime)
         assert sessions.current_state(session, running) == store.WAITING
 
     store.write_record(session, running)

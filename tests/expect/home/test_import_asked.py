@@ -73,7 +73,7 @@ def test_differences_are_shown_before_anything_is_replaced(agent_dev: AgentDev) 
     assert memory.read_text() == "be kind\n"
 
 
-def test_what_changes_while_you_are_asked_is_not_copied(agent_dev: AgentDev) -> None:
+def test_a_file_that_changes_during_the_question_is_not_copied(agent_dev: AgentDev) -> None:
     home, agent_home = agent_dev.home, agent_dev.agent_home
     words = ("--select", "memory", "skills", ".codex/config.toml", ".codex/auth.json", ".claude/.credentials.json")
     with asked(agent_dev, *words) as terminal:

@@ -59,7 +59,7 @@ def detach(shell: Shell) -> str:
     return shell.wait_prompt()
 
 
-def test_the_key_detaches_and_the_agent_goes_on(shell: Shell, agent_dev: AgentDev) -> None:
+def test_the_key_detaches_and_the_agent_continues(shell: Shell, agent_dev: AgentDev) -> None:
     before = shell.stty()
     shell.send("ad sh -c 'echo in-$((1+1)); while [ ! -e ~/go ]; do sleep 0.05; done; echo on >~/went; read x; exit 5'\r")
     shell.wait_for("in-2")
@@ -195,7 +195,7 @@ def test_ctrl_z_stops_the_client_and_fg_continues_it(shell: Shell) -> None:
     assert shell.status == 4
 
 
-def test_an_agent_stopped_when_its_client_is_killed_goes_on_at_attach(shell: Shell, agent_dev: AgentDev) -> None:
+def test_an_agent_stopped_when_its_client_died_continues_at_attach(shell: Shell, agent_dev: AgentDev) -> None:
     shell.send("ad sh -c 'echo in-$((1+1)); read line; echo got-$line'\r")
     shell.wait_for("in-2")
     shell.send("\x1a")

@@ -1,11 +1,11 @@
 """`exec` and `shell` at a terminal: job control, Ctrl-C, resizes and hang-ups reach the command, and the terminal is restored."""
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.expect.jobs.shells import open_shell
 from tests.expect.jobs.test_job_control import poll_until, sleepers
 from tests.harness.program import PROGRAM
 from tests.harness.terminal import Shell
@@ -14,18 +14,7 @@ from tests.harness.terminal import Shell
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """Yield an interactive shell in a small repository with a running session."""
-    home = tmp_path / "home"
-    home.mkdir()
-    environment = {
-        "HOME": str(home),
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        "SHELL": "/bin/bash",
-        **{name: os.environ[name] for name in ("AGENT_DEV_BWRAP", "AGENT_DEV_OVERLAY") if name in os.environ},
-    }
-    with Shell(cwd=tmp_path, env=environment, rows=24, cols=80) as running:
-        running.wait_prompt()
+    with open_shell(tmp_path, SHELL="/bin/bash") as running:
         running.run(f"git init -q repo && cd repo && alias ad='{PROGRAM}' && mkfifo ../end")
         running.run("ad --no-merge -- sh -c 'touch begun; exec cat' <../end >/dev/null 2>&1 & exec 9>../end; disown")
         running.run("until ad exec -- test -e begun 2>/dev/null; do :; done; clear")
@@ -74,8 +63,8 @@ def test_ctrl_c_ends_a_command_and_not_the_session(shell: Shell) -> None:
 
 
 def test_a_resize_reaches_a_command(shell: Shell) -> None:
-    told = 'trap "stty size; echo told-$((2+2))" WINCH; echo here-$((1+1)); while :; do read -t 0.05; done'
-    shell.send(f"ad exec -- bash -c '{told}'\r")
+    reported = 'trap "stty size; echo told-$((2+2))" WINCH; echo here-$((1+1)); while :; do read -t 0.05; done'
+    shell.send(f"ad exec -- bash -c '{reported}'\r")
     shell.wait_for("here-2")
     shell.resize(33, 101)
     shell.wait_for("33 101")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.expect.jobs.shells import open_shell
 from tests.harness.program import PROGRAM
 from tests.harness.terminal import Shell
 
@@ -15,17 +16,7 @@ from tests.harness.terminal import Shell
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
     """Yield an interactive shell in a small repository, with a home of its own."""
-    home = tmp_path / "home"
-    home.mkdir()
-    environment = {
-        "HOME": str(home),
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
-        "LANG": "C.UTF-8",
-        "GIT_CONFIG_NOSYSTEM": "1",
-        **{name: os.environ[name] for name in ("AGENT_DEV_BWRAP", "AGENT_DEV_OVERLAY") if name in os.environ},
-    }
-    with Shell(cwd=tmp_path, env=environment, rows=24, cols=80) as running:
-        running.wait_prompt()
+    with open_shell(tmp_path) as running:
         running.run("git init -q repo && cd repo && git config user.email a@b.c && git config user.name me")
         running.run(f"echo one >file && git add -A && git commit -qm one; alias ad='{PROGRAM} --no-merge --'")
         yield running
@@ -101,17 +92,17 @@ def test_a_signal_to_all_processes_inside_reaches_none_outside(shell: Shell) -> 
 
 
 def test_a_job_in_the_background_does_not_take_the_terminal(shell: Shell) -> None:
-    mine = shell.foreground()
+    own = shell.foreground()
     shell.run("ad sh -c 'sleep 0.4; echo done-$((5+5))' &")
-    assert shell.foreground() == mine
+    assert shell.foreground() == own
     shell.wait_for("done-10")
-    assert shell.foreground() == mine
+    assert shell.foreground() == own
 
 
 def test_a_resize_reaches_the_agent(shell: Shell) -> None:
     # bash ignores Ctrl-C while it waits for a child that exits normally: so no child may run when it is typed.
-    told = 'trap "stty size; echo told-$((2+2))" WINCH; echo agent-$((1+1)); while :; do read -t 0.05; done'
-    launched(shell, f"ad bash -c '{told}'", "agent-2")
+    reported = 'trap "stty size; echo told-$((2+2))" WINCH; echo agent-$((1+1)); while :; do read -t 0.05; done'
+    launched(shell, f"ad bash -c '{reported}'", "agent-2")
     shell.resize(33, 101)
     shell.wait_for("33 101")
     shell.wait_for("told-4")

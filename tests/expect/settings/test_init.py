@@ -97,7 +97,7 @@ def test_a_signal_restores_the_terminal_and_writes_nothing(agent_dev: AgentDev, 
     assert not config.exists()
 
 
-def test_a_terminal_that_goes_away_ends_the_screen(agent_dev: AgentDev, config: Path) -> None:
+def test_a_hangup_ends_the_screen(agent_dev: AgentDev, config: Path) -> None:
     with start(agent_dev) as terminal:
         terminal.wait_for("1/8")
         terminal.hang_up()
@@ -143,14 +143,14 @@ def test_on_a_terminal_an_existing_file_is_changed_only_by_a_yes(agent_dev: Agen
 
 def test_a_script_writes_a_new_file_next_to_an_existing_one(agent_dev: AgentDev, config: Path) -> None:
     config.write_text(OWN)
-    beside = config.with_name("config.yaml.new")
+    new_file = config.with_name("config.yaml.new")
     done = agent_dev("init", "--non-interactive", "--home", "agent")
     assert (done.returncode, config.read_text()) == (0, OWN)
     assert "has no effect" in done.stderr
-    assert "\nhome: ~/aihomes/{profile}\n" in beside.read_text()
-    kept = beside.read_text()
+    assert "\nhome: ~/aihomes/{profile}\n" in new_file.read_text()
+    kept = new_file.read_text()
     again = agent_dev("init", "--non-interactive", "--net", "host")
-    assert (again.returncode, again.stderr.count("\n"), beside.read_text()) == (1, 2, kept)
+    assert (again.returncode, again.stderr.count("\n"), new_file.read_text()) == (1, 2, kept)
 
 
 def test_a_script_can_change_an_existing_file(agent_dev: AgentDev, config: Path) -> None:

@@ -168,7 +168,7 @@ def test_plain_takes_no_argument(agent_dev: AgentDev) -> None:
     assert done.stderr.splitlines()[0] == "agent-dev: --plain takes no argument: bash"
 
 
-def test_a_terminal_that_goes_away_ends_the_menu(waiting: AgentDev) -> None:
+def test_a_hangup_ends_the_menu(waiting: AgentDev) -> None:
     with start(waiting) as terminal:
         terminal.wait_for("> r")
         pid = terminal.pid

@@ -42,12 +42,12 @@ def wait_until(terminal: Terminal, holds: Callable[[], bool], timeout: float) ->
 def send_prompt(terminal: Terminal, prompt: str) -> None:
     """Answer the first questions until the screen is complete, then type a prompt and send it."""
     terminal.wait_for(lambda shown: bool(shown.strip()), 120)
-    settle(terminal)
+    wait_for_clock(terminal)
     wait_until(terminal, lambda: question(terminal.text()) is None, 60)
-    settle(terminal)
+    wait_for_clock(terminal)
     for _ in range(_TRIES):  # an agent that still starts may ignore keys
         terminal.send(prompt)
-        settle(terminal)
+        wait_for_clock(terminal)
         if prompt in terminal.text():
             break
     terminal.keys("enter")
@@ -67,12 +67,12 @@ def leave(terminal: Terminal) -> int:
         tries += 1
         for key in keys:
             terminal.keys(key)
-        settle(terminal)
+        wait_for_clock(terminal)
     terminal.wait_exit()
     return tries
 
 
-def settle(terminal: Terminal) -> None:
+def wait_for_clock(terminal: Terminal) -> None:
     """Wait until the agent has exited, or has drawn nothing for a moment; a clock on its screen may never stop."""
     deadline = time.monotonic() + 5
     size = -1

@@ -7,9 +7,8 @@ import json
 import tarfile
 import zipfile
 from collections.abc import Mapping
-from http.server import BaseHTTPRequestHandler
 
-from tests.harness.agents.web import Listener, QuietHandler, TestServer
+from tests.harness.agents.web import PathListener, TestServer
 
 _NODE = '#!/usr/bin/env node\nconst a = process.argv.slice(2);\nconsole.log(a[0] === "--version" ? "%s" : a.join("|"));\n'
 _NODE_PACKAGE = '#!/bin/sh\n[ "$1" != -p ] || { echo %s; exit; }\nNODE_OF=npm exec /usr/bin/node "$@"\n'  # npm's own `node`
@@ -17,12 +16,12 @@ _PYTHON = 'import sys\ndef main():\n    print("%s" if sys.argv[1:2] == ["--versi
 
 
 class Registry(TestServer):
-    """A registry as a context manager; `versions` by package, the last one is the newest. `paths` lists what was asked for."""
+    """A registry as a context manager; `versions` by package, the last one is the newest. `paths` lists the requested paths."""
 
     def __init__(self, npm: Mapping[str, list[str]], pypi: Mapping[str, list[str]]) -> None:
         self.npm, self.pypi = dict(npm), dict(pypi)
         self.paths: list[str] = []
-        super().__init__(_Listener(self))
+        super().__init__(PathListener(self.answer))
 
     @property
     def environment(self) -> dict[str, str]:
@@ -30,7 +29,7 @@ class Registry(TestServer):
         return {"NPM_CONFIG_REGISTRY": self.url, "PIP_INDEX_URL": f"{self.url}/simple", "PIP_TRUSTED_HOST": "127.0.0.1"}
 
     def answer(self, path: str) -> bytes | None:
-        """Return what a path holds."""
+        """Return the content at a path, None if there is none."""
         self.paths.append(path)
         name = path.strip("/").replace("%2f", "/")
         if name in self.npm:
@@ -56,24 +55,6 @@ class Registry(TestServer):
             dist = {"tarball": f"{self.url}/tarballs/{name}/{version}.tgz", "integrity": f"sha512-{digest}"}
             versions[version] = {"name": name, "version": version, "bin": {name: "program.js"}, "dist": dist}
         return {"name": name, "dist-tags": {"latest": self.npm[name][-1]}, "versions": versions}
-
-
-class _Listener(Listener):
-    def __init__(self, registry: Registry) -> None:
-        self.registry = registry
-        super().__init__(_Handler)
-
-
-class _Handler(QuietHandler, BaseHTTPRequestHandler):
-    server: _Listener
-
-    def do_GET(self) -> None:
-        body = self.server.registry.answer(self.path)
-        self.send_response(404 if body is None else 200)
-        self.send_header("Content-Type", "text/html" if self.path.startswith("/simple") else "application/json")
-        self.send_header("Content-Length", str(len(body or b"")))
-        self.end_headers()
-        self.wfile.write(body or b"")
 
 
 def npm_package(name: str, version: str) -> bytes:

@@ -1,6 +1,7 @@
 """Base classes of web servers on 127.0.0.1 for tests."""
 
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
 
@@ -26,6 +27,32 @@ class QuietHandler:
 
     def log_message(self, *_: object) -> None:
         """Log nothing."""
+
+
+class PathListener(Listener):
+    """A server of files: `answer` returns the bytes at a path, None for 404."""
+
+    def __init__(self, answer: Callable[[str], bytes | None]) -> None:
+        self.answer = answer
+        super().__init__(_PathHandler)
+
+
+class _PathHandler(QuietHandler, BaseHTTPRequestHandler):
+    server: PathListener
+
+    def do_GET(self) -> None:
+        data = self.server.answer(self.path)
+        self.send_response(404 if data is None else 200)
+        self.send_header("Content-Type", _content_type(self.path))
+        self.send_header("Content-Length", str(len(data or b"")))
+        self.end_headers()
+        self.wfile.write(data or b"")
+
+
+def _content_type(path: str) -> str:
+    if path.endswith((".tgz", ".whl")):
+        return "application/octet-stream"
+    return "text/html" if path.startswith("/simple") else "application/json"
 
 
 class TestServer:

@@ -33,8 +33,8 @@ class EarlySession:
         upper = Path(store.add_root(session, 0, str(self.root)).upper)
         since = self.later_time()
         self.act(self.root)
-        wish = SnapshotRequest(roots=(str(self.root),), git=f"{self.root}/.git", program=GIT, environ=ENVIRON, since=since)
-        lower_snapshot_take.take_snapshot(session.lower_snapshot, wish)
+        wanted = SnapshotRequest(roots=(str(self.root),), git=f"{self.root}/.git", program=GIT, environ=ENVIRON, since=since)
+        lower_snapshot_take.take_snapshot(session.lower_snapshot, wanted)
         trees.write_upper(upper, self.marks)
         record: store.Record = {
             **store.BLANK,

@@ -36,7 +36,7 @@ def count_changes(act: Callable[[], object]) -> int:
     return len(list_changes(act))
 
 
-def told(act: Callable[..., object], *arguments: object) -> None:
+def call(act: Callable[..., object], *arguments: object) -> None:
     """Call `act`; ignore an error that the user would get."""
     try:
         act(*arguments)

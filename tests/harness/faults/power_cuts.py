@@ -47,7 +47,7 @@ PLANS: dict[str, tuple[Tree, Tree]] = {
 LINKED_PLANS: dict[str, tuple[Tree, Tree]] = {
     "twins": ({b"a": ONE, b"b": TWO}, {b"a": TWO, b"b": ONE})
 }  # each also has another hard link
-STAGED_IN_TREE = " beside"  # staged in the real tree, as if the state directory were on another file system
+STAGED_IN_TREE = " in tree"  # staged in the real tree, as if the state directory were on another file system
 NAMES = (
     *PLANS,
     *(name + STAGED_IN_TREE for name in ("edited", "new directory", "deleted directory", "read-only directory", "three")),
@@ -102,11 +102,11 @@ class Recording:
 
 def record_plan(plan: str, *, killed: int = 0) -> Recording:
     """Record a merge, its undo and its redo; `killed`: a merge killed after that many percent, and its recovery."""
-    with mock.patch.object(merge, "_stage_candidates", _beside) if plan.endswith(STAGED_IN_TREE) else nullcontext():
+    with mock.patch.object(merge, "_stage_candidates", _stage_in_tree) if plan.endswith(STAGED_IN_TREE) else nullcontext():
         return _play(plan, killed)
 
 
-def _beside(review: Review, _: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:
+def _stage_in_tree(review: Review, _: store.Store, merge_id: str) -> tuple[tuple[str, ...], ...]:
     return tuple((f"{real.path}/.agent-dev-stage.{merge_id}",) for real in review.real_trees)
 
 
@@ -135,16 +135,16 @@ def _play(plan: str, killed: int) -> Recording:
 
 def _play_apart(plan: str) -> Recording:
     """Record a three-way undo after changes by the user, and its redo; both sides contain the user's changes."""
-    first, agents, mine, left = (tree | UNTOUCHED for tree in THREE_WAYS[plan.removesuffix(STAGED_IN_TREE)])
+    first, agents, yours, left = (tree | UNTOUCHED for tree in THREE_WAYS[plan.removesuffix(STAGED_IN_TREE)])
     ended = _ended(first, agents)
     with mock.patch.object(background_removal, "remove_in_background", remove_tree):  # complete before the recording
         ended.merge_all()
     for path in agents:
-        if mine[path] != agents[path]:
-            (ended.real / os.fsdecode(path)).write_bytes(mine[path].content)
-            (ended.real / os.fsdecode(path)).chmod(mine[path].mode)
+        if yours[path] != agents[path]:
+            (ended.real / os.fsdecode(path)).write_bytes(yours[path].content)
+            (ended.real / os.fsdecode(path)).chmod(yours[path].mode)
     recorder = _recorder(ended, plan)
-    played = _played(ended, (left, mine, agents), recorder)
+    played = _played(ended, (left, yours, agents), recorder)
     played.is_three_way = True
     _record(recorder, ("before", lambda: _undo(played, is_three_way=True)), ("after", lambda: _redo(played)), first="after")
     return played
@@ -168,9 +168,9 @@ def _played(ended: EndedSession, sides: tuple[Tree, Tree, Tree], recorder: Recor
     return played
 
 
-def _record(recorder: Recorder, *deeds: tuple[str, Callable[[], object]], first: str = "before") -> None:
+def _record(recorder: Recorder, *actions: tuple[str, Callable[[], object]], first: str = "before") -> None:
     recorder.record_report(first)
-    for output, act in deeds:
+    for output, act in actions:
         recorder.record_report("before|after")
         with recorder.watching():
             act()
@@ -283,10 +283,10 @@ def _wrong(played: Recording, disk: RebuiltDisk, tape: Tape, cut: DiskState, all
     return wrong or (_wrong_other(played, disk, side) if played.is_three_way else "")
 
 
-def _wrong_session(played: Recording, side: str, told: tuple[dict[bytes, ChangeKind], dict[bytes, str]], state: str) -> str:
+def _wrong_session(played: Recording, side: str, reported: tuple[dict[bytes, ChangeKind], dict[bytes, str]], state: str) -> str:
     """Return how the session contradicts the side: its content, its state, or unfinished work."""
-    if told != ((played.expected_changes() if side == "before" else {}), {}):
-        return f"{side}, and the session holds {told[0]}, in conflict {told[1]}"
+    if reported != ((played.expected_changes() if side == "before" else {}), {}):
+        return f"{side}, and the session holds {reported[0]}, in conflict {reported[1]}"
     if side == "before" and (lost := _lost(played)):
         return f"before, and the session lacks the agent's version of {lost}"
     if state != (store.WAITING if side == "before" else store.MERGED):

@@ -153,8 +153,8 @@ class PowerCutModel:
         must = wanted.union(*(needs[one] for one in wanted))
         free = [one for one in loose if one not in must]
         if 2 ** len(free) <= self._most:
-            chosen = (must | set(some) for count in range(len(free) + 1) for some in combinations(free, count))
-            return [some for some in chosen if all(needs[one] <= some for one in some)]
+            selected = (must | set(some) for count in range(len(free) + 1) for some in combinations(free, count))
+            return [some for some in selected if all(needs[one] <= some for one in some)]
         found_sets: dict[frozenset[int], None] = {frozenset(must): None, frozenset(loose): None}
         for one in free:
             found_sets[frozenset(must | needs[one] | {one})] = None
@@ -240,7 +240,9 @@ class RebuiltDisk:
         self._folder = os.fsencode(folder)
         self._stays = os.fsencode(stays)
         self._open: list[int] = []
-        self._told: dict[int, tuple[int, int, int]] = {}  # inode number → recorded inode, its current ctime, its recorded ctime
+        self._reported: dict[
+            int, tuple[int, int, int]
+        ] = {}  # inode number → recorded inode, its current ctime, its recorded ctime
 
     def make(self, tape: Tape, state: DiskState) -> None:
         """Replace the previous state on the disk by another one."""
@@ -262,13 +264,13 @@ class RebuiltDisk:
                 _dress(place, seen)
             fd = os.open(place, os.O_PATH | os.O_NOFOLLOW)
             self._open.append(fd)  # while it is open, its number is not reused
-            self._told[os.fstat(fd).st_ino] = (tape.inodes[number], 0, seen.ctime)
+            self._reported[os.fstat(fd).st_ino] = (tape.inodes[number], 0, seen.ctime)
         for place, seen in reversed(later):
             _dress(place, seen)
         for fd in self._open:
             status = os.fstat(fd)
-            inode, _, ctime = self._told[status.st_ino]
-            self._told[status.st_ino] = (inode, status.st_ctime_ns, ctime)
+            inode, _, ctime = self._reported[status.st_ino]
+            self._reported[status.st_ino] = (inode, status.st_ctime_ns, ctime)
 
     def _clear(self) -> None:
         self.close()
@@ -285,7 +287,7 @@ class RebuiltDisk:
         for fd in self._open:
             os.close(fd)
         self._open.clear()
-        self._told.clear()
+        self._reported.clear()
 
     @contextmanager
     def seen(self) -> Iterator[None]:
@@ -317,7 +319,7 @@ class RebuiltDisk:
             yield
 
     def _as_recorded(self, entry: Thing) -> Thing:
-        inode, now, ctime = self._told.get(entry.inode, (entry.inode + _NEW_HERE, 0, 0))
+        inode, now, ctime = self._reported.get(entry.inode, (entry.inode + _NEW_HERE, 0, 0))
         return replace(entry, inode=inode, ctime=ctime if entry.ctime == now else entry.ctime)
 
 

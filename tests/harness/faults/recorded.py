@@ -181,9 +181,9 @@ class Recorder:
                 if name in ("fsync", "syncfs"):
                     self._synced(name, words[0])
                     return None
-                told = call(*words, **named)
+                reported = call(*words, **named)
                 self.catch_up(_site())
-                return told
+                return reported
             finally:
                 self._is_inside = False
 

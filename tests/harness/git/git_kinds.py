@@ -210,7 +210,7 @@ KINDS: dict[str, Kind] = {
     "a linked work tree within the main one": linked_within,
     "a linked work tree, relative": linked_relatively,
     "a work tree of a bare repository": bare_parent,
-    "a work tree beside a hidden bare repository": hidden_bare_parent,
+    "a work tree next to a hidden bare repository": hidden_bare_parent,
     "a submodule": submodule,
     "with a submodule": with_submodule,
     "a linked work tree with a submodule": linked_with_submodule,

@@ -33,8 +33,8 @@ class AgentRoot:
         assert found_git is not None
         copy = f"{self.upper}/.git" if found_git.inside else f"{session.folder}/git/{number}"
         linked = found_git.folder if found_git.is_linked else ""
-        wish = private_copy.CopyRequest(found_git.common, copy, f"{session.folder}/objects", str(number), linked)
-        created = private_copy.create_private_copy(wish, "" if found_git.inside else found_git.common)
+        request = private_copy.CopyRequest(found_git.common, copy, f"{session.folder}/objects", str(number), linked)
+        created = private_copy.create_private_copy(request, "" if found_git.inside else found_git.common)
         self.stores = created.stores
         self.common = Path(copy)
         self.git_dir = Path(copy, "worktrees", os.path.basename(found_git.folder)) if linked else self.common
@@ -110,7 +110,7 @@ class GitSession:
             ),
         )
         store.write_record(self.session, self.record)
-        self.said: list[str] = []
+        self.printed: list[str] = []
 
     def __enter__(self) -> Self:
         return self
@@ -147,14 +147,14 @@ class GitSession:
         finally:
             review.close()
 
-    def import_commits(self, *words: str, name: str = "", **wish: Any) -> ImportResult:
+    def import_commits(self, *words: str, name: str = "", **asked: Any) -> ImportResult:
         """Import commits according to options; risky ones are included by default."""
-        wish.setdefault("include_risky", True)
-        trailers = wish.pop("with_trailers", False)
+        asked.setdefault("include_risky", True)
+        trailers = asked.pop("with_trailers", False)
         review = self.review()
         try:
-            wanted = ImportOptions(words or ("",), name, **wish)
-            return bringing.import_commits(review, wanted, self.store, self.said.append, with_trailers=trailers)
+            wanted = ImportOptions(words or ("",), name, **asked)
+            return bringing.import_commits(review, wanted, self.store, self.printed.append, with_trailers=trailers)
         finally:
             review.close()
 
@@ -162,7 +162,7 @@ class GitSession:
         """Undo the last merge; the session is unlocked in the meantime, as for another command."""
         store.unlock_session(self.session)
         try:
-            return undoing.undo(self.here, "", self.said.append, is_three_way=is_three_way)
+            return undoing.undo(self.here, "", self.printed.append, is_three_way=is_three_way)
         finally:
             self.session = store.lock_session(self.session)
 
@@ -170,7 +170,7 @@ class GitSession:
         """Redo the last undone merge."""
         store.unlock_session(self.session)
         try:
-            return undoing.redo(self.here, "", self.said.append)
+            return undoing.redo(self.here, "", self.printed.append)
         finally:
             self.session = store.lock_session(self.session)
 

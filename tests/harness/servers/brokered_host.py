@@ -54,8 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
         if basic.startswith("Basic "):
             found["authorization"] = base64.b64decode(basic[6:]).decode().replace(REAL, "(real)")
         body = self._body()
-        said = {"method": self.command, "path": self.path.replace(REAL, "(real)"), "headers": found, "body": len(body)}
-        self._answer(json.dumps(said).encode(), "application/json")
+        printed = {"method": self.command, "path": self.path.replace(REAL, "(real)"), "headers": found, "body": len(body)}
+        self._answer(json.dumps(printed).encode(), "application/json")
 
     def _answer(self, data: bytes, kind: str, status: int = 200, more: tuple[tuple[str, str], ...] = ()) -> None:
         self.send_response(status)

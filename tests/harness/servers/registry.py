@@ -6,9 +6,8 @@ import io
 import json
 import tarfile
 import zipfile
-from http.server import BaseHTTPRequestHandler
 
-from tests.harness.agents.web import Listener, QuietHandler, TestServer
+from tests.harness.agents.web import PathListener, TestServer
 
 HOOK = "echo ran >hook"  # an install script of the package
 _INFO = "left-1.0.dist-info"
@@ -20,7 +19,7 @@ class Registry(TestServer):
 
     def __init__(self) -> None:
         self.asked: list[str] = []
-        super().__init__(_Listener(self))
+        super().__init__(PathListener(self._answer))
         tarball, wheel = _tarball(), _wheel()
         self.files = {
             "/left": json.dumps(_document(f"{self.url}/left/-/left-1.0.0.tgz", tarball)).encode(),
@@ -29,27 +28,9 @@ class Registry(TestServer):
             f"/files/{_WHEEL}": wheel,
         }
 
-
-class _Listener(Listener):
-    def __init__(self, registry: Registry) -> None:
-        self.registry = registry
-        super().__init__(_Handler)
-
-
-class _Handler(QuietHandler, BaseHTTPRequestHandler):
-    server: _Listener
-
-    def do_GET(self) -> None:
-        registry = self.server.registry
-        registry.asked.append(self.path)
-        data = registry.files.get(self.path)
-        self.send_response(404 if data is None else 200)
-        kinds = {".tgz": "application/octet-stream", ".whl": "application/octet-stream", "": "application/json"}
-        kind = "text/html" if self.path.startswith("/simple/") else kinds.get(self.path[-4:], kinds[""])
-        self.send_header("Content-Type", kind)
-        self.send_header("Content-Length", str(len(data or b"")))
-        self.end_headers()
-        self.wfile.write(data or b"")
+    def _answer(self, path: str) -> bytes | None:
+        self.asked.append(path)
+        return self.files.get(path)
 
 
 def _package() -> dict[str, object]:

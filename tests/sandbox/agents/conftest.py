@@ -23,8 +23,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
             column = next((name for start, name in COLUMNS.items() if test.startswith(start)), "")
             if column and agent in VERSIONS:
                 words = [f"{name} {value}" for name, value in report.user_properties]
-                said = "-" if outcome == "skipped" else f"{outcome}, {report.duration:.0f} s"
-                rows[agent][column] = ", ".join((said, *words))
+                printed = "-" if outcome == "skipped" else f"{outcome}, {report.duration:.0f} s"
+                rows[agent][column] = ", ".join((printed, *words))
     if rows:
         terminalreporter.section("agents")
         for agent, found in sorted(rows.items()):

@@ -153,7 +153,7 @@ def test_upgrade_without_a_name_upgrades_what_is_outdated(agent_dev: AgentDev, r
         (("-p", "x", "snake"), 125, "snake has no known way to take a prompt"),
     ],
 )
-def test_what_cannot_be_installed_is_reported(
+def test_an_agent_that_cannot_be_installed_is_reported(
     agent_dev: AgentDev, registry: Registry, words: tuple[str, ...], code: int, text: str
 ) -> None:
     if words[0] == "-p":
@@ -196,14 +196,14 @@ def test_a_prompt_without_a_terminal_is_a_task(agent_dev: AgentDev, registry: Re
         assert "--standing|--say|fix it" in terminal.text()
 
 
-@pytest.mark.parametrize(("task", "said"), [("do", "--say|more"), ("--do", "--do|more")])
-def test_a_subcommand_of_a_task_does_not_follow_resume(agent_dev: AgentDev, registry: Registry, task: str, said: str) -> None:
+@pytest.mark.parametrize(("task", "printed"), [("do", "--say|more"), ("--do", "--do|more")])
+def test_a_subcommand_of_a_task_does_not_follow_resume(agent_dev: AgentDev, registry: Registry, task: str, printed: str) -> None:
     write_profile(agent_dev, "noder", PROFILES["noder"] + f'  task: [{task}, "{{prompt}}"]\n')
     assert agent_dev("install", "noder", env=registry.environment).returncode == 0
     program = agent_dev.agent_home / ".local/agent/lib/node_modules/noder/program.js"
     program.write_text(program.read_text() + 'require("fs").writeFileSync("log", "x");\n')
     agent_dev("--no-merge", "noder")
-    assert agent_dev("-p", "more", "resume").stdout == f"--standing|--again|{said}\n"
+    assert agent_dev("-p", "more", "resume").stdout == f"--standing|--again|{printed}\n"
 
 
 def test_the_value_of_an_env_option_stays_as_typed(agent_dev: AgentDev) -> None:

@@ -102,7 +102,7 @@ def test_it_works_at_a_terminal(installed: AgentDev, agent: str, record_property
             if agent in TYPED:
                 interactive.send_prompt(terminal, "make a file")
             interactive.wait_until(terminal, lambda: has_worked(agent, model, terminal), 120)
-            interactive.settle(terminal)
+            interactive.wait_for_clock(terminal)
             before = len(terminal.raw)
             terminal.resize(40, 120)
             terminal.wait_for(lambda _: len(terminal.raw) > before)

@@ -47,16 +47,16 @@ def test_scheduled_backup_runs_until_stopped_and_keeps_the_given_number(agent_de
 def test_an_incomplete_backup_is_reported_by_the_exit_code(agent_dev: AgentDev, tmp_path: Path) -> None:
     (agent_dev.repo / "sub" / "app.py").chmod(0o000)
     done = agent_dev("backup", "once", agent_dev.repo, "--to", tmp_path / "backups", "--json")
-    told = json.loads(done.stdout)
-    if told["problems"]:  # root can read every file
-        assert (done.returncode, told["problems"]) == (1, ["sub/app.py: Permission denied"])
+    reported = json.loads(done.stdout)
+    if reported["problems"]:  # root can read every file
+        assert (done.returncode, reported["problems"]) == (1, ["sub/app.py: Permission denied"])
     else:
         assert done.returncode == 0
 
 
 def test_errors_about_a_backup_name_full_paths(agent_dev: AgentDev) -> None:
     repo, home = agent_dev.repo, agent_dev.home
-    for words, said in (
+    for words, printed in (
         ((".", "--to", "./inside"), f"backup: --to {repo}/inside is inside {repo}"),
         (("sub", "--to", "."), f"backup: {repo}/sub is inside --to {repo}"),
         ((".", "--to", f"{home}/src/../src/shop"), f"backup: cannot back up {repo} into itself"),
@@ -65,7 +65,7 @@ def test_errors_about_a_backup_name_full_paths(agent_dev: AgentDev) -> None:
         ((".", "--to", "../x", "--keep", "-1"), "backup: --keep -1 is negative; 0 keeps all"),
     ):
         done = agent_dev("backup", "once", *words)
-        assert done.stderr.splitlines()[0] == f"agent-dev: {said}"
+        assert done.stderr.splitlines()[0] == f"agent-dev: {printed}"
         assert "incomplete" not in done.stderr
         assert done.returncode == (1 if "/proc/x" in words else 2)
 

@@ -118,7 +118,7 @@ def test_further_roots_are_named_and_mapped(agent_dev: AgentDev, clones: Path, t
     assert ((copy / "x").read_text(), (clones / "own").read_text(), (library / "x").read_text()) == ("x\ny\n", "y\n", "x\n")
 
 
-def test_what_a_bundle_leaves_out_is_named(agent_dev: AgentDev, clones: Path, tmp_path: Path) -> None:
+def test_parts_missing_from_a_bundle_are_named(agent_dev: AgentDev, clones: Path, tmp_path: Path) -> None:
     agent_dev.ended_session("echo x >> big; git -c user.name=a -c user.email=a@b stash -q; echo y > y; ln y z", "--name", "rest")
     done = agent_dev("bundle", "rest", tmp_path / "file")
     assert done.returncode == 0, done.stderr

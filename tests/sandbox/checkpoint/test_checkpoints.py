@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.program import AgentDev, wait_until
-from tests.sandbox.sandbox.obedient import checkpoint, obedient_agent, shown, told
+from tests.sandbox.sandbox.scripted_agent import checkpoint, obedient_agent, reported, shown
 from tests.sandbox.waiting import end, waiting_agent
 
 
@@ -146,8 +146,8 @@ def test_each_checkpoint_command_prints_one_json_document(agent_dev: AgentDev) -
     assert (back["to"], back["paths"], back["problems"]) == (number, ["new"], [])
     again = json.loads(agent_dev("checkpoints", "--of", "new", "--restore", str(back["before"]), "--json").stdout)
     assert (again["session"], again["to"], again["paths"]) == (session, back["before"], ["new"])
-    brought = json.loads(agent_dev("deleted", "--restore", "new", "--json").stdout)
-    assert (brought["to"], brought["paths"]) == (None, ["new"])
+    imported = json.loads(agent_dev("deleted", "--restore", "new", "--json").stdout)
+    assert (imported["to"], imported["paths"]) == (None, ["new"])
     thinned = json.loads(agent_dev("checkpoints", "--thin", "--dry-run", "--json").stdout)
     assert (thinned["dry_run"], thinned["removed"]) == (True, [])
 
@@ -202,10 +202,10 @@ def test_a_running_agent_sees_the_tree_of_a_checkpoint_after_a_rollback(agent_de
     for name in ("opaque/lower", "gone"):
         (agent_dev.repo / name).write_text(name)
     with obedient_agent(agent_dev) as process:
-        told(process, first)
+        reported(process, first)
         was = shown(process)
         number = checkpoint(agent_dev)
-        told(process, then)
+        reported(process, then)
         after = shown(process)
         done = agent_dev("rollback", number)
         assert done.returncode == 0, done.stdout + done.stderr
@@ -217,9 +217,9 @@ def test_a_running_agent_sees_the_tree_of_a_checkpoint_after_a_rollback(agent_de
 
 def test_one_file_of_a_running_session_is_restored_alone(agent_dev: AgentDev) -> None:
     with obedient_agent(agent_dev) as process:
-        told(process, "echo one >new; echo one >README.md")
+        reported(process, "echo one >new; echo one >README.md")
         number = checkpoint(agent_dev)
-        told(process, "rm new; echo two >README.md")
+        reported(process, "rm new; echo two >README.md")
         assert agent_dev("rollback", number, "new").returncode == 0
         seen = shown(process)
         assert "./new" in seen
@@ -231,9 +231,9 @@ def test_a_rollback_does_not_follow_a_symlink_that_the_agent_planted(agent_dev: 
     victim.mkdir()
     (victim / "file").write_text("mine")
     with obedient_agent(agent_dev) as process:
-        told(process, "mkdir made; echo one >made/file")
+        reported(process, "mkdir made; echo one >made/file")
         number = checkpoint(agent_dev)
-        told(process, f"rm -r made; ln -s {victim} made; ln -s {victim} .agent-dev-rollback")
+        reported(process, f"rm -r made; ln -s {victim} made; ln -s {victim} .agent-dev-rollback")
         assert agent_dev("rollback", number).returncode == 0
         assert "./made/file" in shown(process)
     assert (victim / "file").read_text() == "mine"
@@ -255,7 +255,7 @@ def test_checkpoints_are_taken_at_the_start_and_at_the_end(agent_dev: AgentDev) 
     agent_dev("discard")
     with obedient_agent(agent_dev) as agent:
         wait_until(lambda: causes(agent_dev) == ["start"], "a checkpoint at the start", patience=60)
-        told(agent, "echo one >new")
+        reported(agent, "echo one >new")
     assert causes(agent_dev) == ["start", "end"]
     assert agent_dev("rollback", "1").returncode == 0
     assert agent_dev.changes() == {}
@@ -279,11 +279,11 @@ def test_a_transaction_takes_no_checkpoint(agent_dev: AgentDev) -> None:
 
 def test_diff_compares_two_checkpoints_or_one_with_the_present(agent_dev: AgentDev) -> None:
     with obedient_agent(agent_dev) as process:
-        told(process, "echo one >new; echo changed >README.md")
+        reported(process, "echo one >new; echo changed >README.md")
         first = checkpoint(agent_dev)
-        told(process, "echo two >>new; rm README.md; ln -s new link")
+        reported(process, "echo two >>new; rm README.md; ln -s new link")
         second = checkpoint(agent_dev)
-        told(process, "rm new link; echo changed >README.md")
+        reported(process, "rm new link; echo changed >README.md")
     done = agent_dev("diff", f"{first}..{second}")
     assert done.returncode == 0, done.stderr
     between = done.stdout
@@ -306,13 +306,13 @@ def happened(agent_dev: AgentDev, *session: str) -> list[str]:
     return [row["event"] for row in json.loads(done.stdout)["events"]] if done.returncode == 0 else []
 
 
-def test_the_log_reports_the_fate_of_a_session(agent_dev: AgentDev) -> None:
+def test_the_log_has_every_event_of_a_session(agent_dev: AgentDev) -> None:
     with obedient_agent(agent_dev) as process:
         # Wait for the log line too: the process that takes the checkpoint has the lowest priority and logs it afterwards.
         wait_until(lambda: happened(agent_dev) == ["start", "checkpoint"], "a checkpoint at the start", patience=60)
-        told(process, "echo one >new")
+        reported(process, "echo one >new")
         agent_dev("checkpoint")
-        told(process, "rm new; echo x >README.md")
+        reported(process, "rm new; echo x >README.md")
     agent_dev("rollback", "2")
     agent_dev("merge", "--all")
     [session] = [row["session"] for row in agent_dev.sessions(everywhere=True)]

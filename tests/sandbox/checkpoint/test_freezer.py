@@ -88,8 +88,10 @@ def test_a_checkpoint_of_a_running_session_is_taken_at_one_moment(agent_dev: Age
             first, last = (int(content(session, held[name].content)) for name in ("a-first", "z-last"))
             assert first - last in (0, 1)
             went_on(session)
-        told = [row for row in events.read_events(session, store.read_record(session)).rows if row["event"] == events.CHECKPOINT]
-        assert [row["frozen"] for row in told if row["cause"] == checkpoint_store.MANUAL] == [True] * 5
+        reported = [
+            row for row in events.read_events(session, store.read_record(session)).rows if row["event"] == events.CHECKPOINT
+        ]
+        assert [row["frozen"] for row in reported if row["cause"] == checkpoint_store.MANUAL] == [True] * 5
     assert not os.path.exists(folder)
 
 
@@ -106,14 +108,14 @@ def test_a_frozen_sandbox_resumes_when_the_freezing_process_is_killed(
 ) -> None:
     monkeypatch.setattr(freezer, "MAX_FROZEN_SECONDS", 600)
     with writing(agent_dev) as (session, record):
-        told, tell = os.pipe()
+        reported, tell = os.pipe()
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
             with freezer.freeze(session, record) as stands_still:
                 os.write(tell, b"y" if stands_still() else b"n")
                 signal.pause()
-        assert os.read(told, 1) == b"y"
+        assert os.read(reported, 1) == b"y"
         os.killpg(child, signal.SIGKILL)  # as a shell ends a job: the whole process group
         os.waitpid(child, 0)
         went_on(session)

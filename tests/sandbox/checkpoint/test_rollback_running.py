@@ -7,7 +7,7 @@ import pytest
 
 from tests.harness.program import PYTHON, AgentDev
 from tests.harness.scale import repeat, seeded_random
-from tests.sandbox.sandbox.obedient import checkpoint, obedient_agent, shown, told
+from tests.sandbox.sandbox.scripted_agent import checkpoint, obedient_agent, reported, shown
 
 ROUNDS = repeat(6)
 NAMES = ("a", "b", "sub", "sub/c", "sub/app.py", "kept", "kept/low", "kept/deep", "kept/deep/x", "README.md", "made/d")
@@ -82,9 +82,9 @@ def test_a_running_agent_sees_every_tree_again_after_a_rollback(agent_dev: Agent
     with obedient_agent(agent_dev) as process:
         seen = {checkpoint(agent_dev): shown(process)}
         for _ in range(ROUNDS):
-            told(process, mess(rolls))
+            reported(process, mess(rolls))
             seen[checkpoint(agent_dev)] = shown(process)
-            told(process, mess(rolls))
+            reported(process, mess(rolls))
             to = rolls.choice(list(seen))
             done = agent_dev("rollback", to)
             assert done.returncode == 0, done.stdout + done.stderr
@@ -94,11 +94,11 @@ def test_a_running_agent_sees_every_tree_again_after_a_rollback(agent_dev: Agent
 
 def test_a_rollback_killed_at_any_point_can_be_repeated(agent_dev: AgentDev, rolls: random.Random) -> None:
     with obedient_agent(agent_dev) as process:
-        told(process, mess(rolls))
+        reported(process, mess(rolls))
         to, was = checkpoint(agent_dev), shown(process)
         kills = 0
         for round_ in range(ROUNDS):
-            told(process, mess(rolls) + "; rm -rf a; echo other >a")
+            reported(process, mess(rolls) + "; rm -rf a; echo other >a")
             code = KILLED.format(number=rolls.randrange(1, 25) if round_ else 1)
             killer = (
                 (sys.executable, "-c", code) if round_ % 2 == 0 else ("timeout", "-s", "KILL", f"{rolls.uniform(0.05, 0.6):.3f}")
@@ -113,9 +113,9 @@ def test_a_rollback_killed_at_any_point_can_be_repeated(agent_dev: AgentDev, rol
 @pytest.mark.parametrize("is_launcher_killed", [False, True], ids=["its agent ends", "its launcher is killed"])
 def test_a_killed_rollback_leaves_none_of_our_files(agent_dev: AgentDev, *, is_launcher_killed: bool) -> None:
     with obedient_agent(agent_dev) as process:
-        told(process, "echo one >kept/low; echo two >new")
+        reported(process, "echo one >kept/low; echo two >new")
         to = checkpoint(agent_dev)
-        told(process, "rm new; echo other >kept/low")
+        reported(process, "rm new; echo other >kept/low")
         code = KILLED.format(number=4)
         assert agent_dev("rollback", to, before=(sys.executable, "-c", code)).returncode == -9
         assert "./.agent-dev-rollback" in shown(process)
@@ -131,12 +131,12 @@ def test_two_concurrent_rollbacks_run_one_after_the_other(agent_dev: AgentDev) -
     with obedient_agent(agent_dev) as process:
         seen = {}
         for number in range(3):
-            told(process, f"rm -rf many; mkdir many; for n in $(seq 40); do echo {number} >many/$n; done")
+            reported(process, f"rm -rf many; mkdir many; for n in $(seq 40); do echo {number} >many/$n; done")
             seen[checkpoint(agent_dev)] = shown(process)
-        told(process, "rm -rf many")
+        reported(process, "rm -rf many")
         first, second, _ = seen
         with agent_dev.start("rollback", first) as one, agent_dev.start("rollback", second) as other:
             for done in (one, other):
-                _, told_by = done.communicate(timeout=60)
-                assert done.returncode == 0, told_by
+                _, reported_by = done.communicate(timeout=60)
+                assert done.returncode == 0, reported_by
         assert shown(process) in (seen[first], seen[second])

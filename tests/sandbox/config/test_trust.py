@@ -60,13 +60,13 @@ def test_a_trusted_file_takes_effect(agent_dev: AgentDev) -> None:
 
 def test_trust_shows_the_file_with_what_it_grants_and_restricts(agent_dev: AgentDev) -> None:
     write(agent_dev, WIDE + "rw: [~/out]\nshare: [docker]\n")
-    said = agent_dev("trust", "--yes").stdout
-    assert "    env: [SECRET]\n" in said
-    assert "grants: passes through your variable SECRET\n" in said
-    assert "grants: lets the agent write ~/out directly, without review\n" in said
-    assert "grants: shares the socket of docker\n" in said
-    assert "restricts: removes the network\n" in said
-    assert "restricts: hides .env\n" in said
+    printed = agent_dev("trust", "--yes").stdout
+    assert "    env: [SECRET]\n" in printed
+    assert "grants: passes through your variable SECRET\n" in printed
+    assert "grants: lets the agent write ~/out directly, without review\n" in printed
+    assert "grants: shares the socket of docker\n" in printed
+    assert "restricts: removes the network\n" in printed
+    assert "restricts: hides .env\n" in printed
 
 
 WIDER = {
@@ -203,8 +203,8 @@ def test_a_symlink_or_fifo_in_its_place_is_not_read(agent_dev: AgentDev, tmp_pat
 
 def test_hostile_text_is_escaped(agent_dev: AgentDev) -> None:
     (agent_dev.repo / ".agent-dev.yaml").write_bytes(b'# \x1b[2J\xff\nset: {A: "\\e[2J"}\n')
-    said = agent_dev("trust", "--show").stdout
-    assert not [char for char in said if char < " " and char != "\n"]
+    printed = agent_dev("trust", "--show").stdout
+    assert not [char for char in printed if char < " " and char != "\n"]
 
 
 def test_without_the_file_nothing_is_written_or_printed(agent_dev: AgentDev) -> None:

@@ -88,8 +88,8 @@ def attributes(repo: Path) -> dict[str, bytes]:
 
 def test_a_restore_reverts_all_that_an_agent_did_to_the_real_tree(direct: AgentDev) -> None:
     before, marks = tree(direct.repo), attributes(direct.repo)
-    said = ran(direct, DAMAGE)
-    assert "agent-dev restore" in said
+    printed = ran(direct, DAMAGE)
+    assert "agent-dev restore" in printed
     assert (direct.repo / "README.md").read_text() == "changed\n"
     damaged = tree(direct.repo)
     preview = direct("restore", "--dry-run")
@@ -156,13 +156,13 @@ if os.getuid() == 0:  # only root can mount, or create a snapper configuration
     def test_snapper_takes_a_pair_and_restore_keeps_later_changes_of_the_user(tmp_path: Path) -> None:
         with snapped(tmp_path) as (direct, config):
             before, marks = tree(direct.repo), attributes(direct.repo)
-            said = ran(direct, DAMAGE, "--direct=snapper")
+            printed = ran(direct, DAMAGE, "--direct=snapper")
             (row,) = snapshots(direct)
             rows = snapper("--csvout", "-c", config, "list", "--columns", "number,type,pre-number").splitlines()[2:]
             (first, _, _), (second, _, _) = pair = [row.split(",") for row in rows]
             assert pair == [[first, "pre", ""], [second, "post", first]]
             assert (row["id"], row["post"]) == (f"{config} {first}", f"{config} {second}")
-            assert f"snapper -c {config} status {first}..{second}" in said
+            assert f"snapper -c {config} status {first}..{second}" in printed
             assert f"{direct.repo}/README.md" in snapper("-c", config, "status", f"{first}..{second}")
             (direct.repo / "README.md").write_text("the user's\n")
             done = direct("restore")
@@ -194,8 +194,8 @@ def test_later_changes_of_the_user_stay(plain: AgentDev) -> None:
     (plain.repo / "README.md").write_text("mine since\n")
     (plain.repo / "mine").write_text("made since\n")
     done = plain("restore", "--json")
-    told = json.loads(done.stdout)
-    assert (done.returncode, [one["path"] for one in told["conflicts"]]) == (1, ["README.md"])
+    reported = json.loads(done.stdout)
+    assert (done.returncode, [one["path"] for one in reported["conflicts"]]) == (1, ["README.md"])
     assert (plain.repo / "README.md").read_text() == "mine since\n"
     assert (plain.repo / "mine").read_text() == "made since\n"
     assert not (plain.repo / "new").exists()
@@ -213,9 +213,9 @@ def test_the_final_state_of_the_tree_is_kept(direct: AgentDev) -> None:
     del held["."], damaged["."]
     assert held == {path: entry for path, entry in damaged.items() if path != ".git"}
     (direct.repo / "new").write_text("by the user\n")
-    mine = tree(direct.repo)
+    yours = tree(direct.repo)
     assert direct("restore", f"{row['snapshot']}/{later['backup']}").returncode == 0
-    assert tree(direct.repo) == mine  # each difference from the backup is an edit of the user, which stays
+    assert tree(direct.repo) == yours  # each difference from the backup is an edit of the user, which stays
 
 
 def test_the_tree_is_snapshotted_repeatedly_while_the_agent_works(plain: AgentDev) -> None:

@@ -58,8 +58,8 @@ def test_later_commits_of_the_user_in_a_nested_repository_stay(plain: AgentDev) 
 def test_a_restore_removes_a_top_level_git_directory_of_the_agent(plain: AgentDev) -> None:
     shutil.rmtree(plain.repo / ".git")
     before = program.tree(plain.repo)
-    said = ran(plain, "git init -q .; git add .; git commit -q -m all")
-    assert "mv .git/HEAD.agent-dev .git/HEAD" in said
+    printed = ran(plain, "git init -q .; git add .; git commit -q -m all")
+    assert "mv .git/HEAD.agent-dev .git/HEAD" in printed
     assert plain("restore").returncode == 0
     assert program.tree(plain.repo) == before
 

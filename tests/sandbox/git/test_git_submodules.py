@@ -31,9 +31,9 @@ def test_a_moved_submodule_pointer_is_reported_with_its_log(agent_dev: AgentDev,
     new = agent_dev("--", "sh", "-c", f"{MOVE}; git rev-parse HEAD:lib", cwd=cwd).stdout.strip()
     (moved,) = pointers(agent_dev, cwd)
     assert (moved["path"], moved["before"], moved["after"], subjects(moved)) == ("lib", old, new, ["two", "one"])
-    said = agent_dev("commits", cwd=cwd).stdout
-    assert f"submodule lib: {old[:10]} → {new[:10]}\n" in said
-    assert [line.split(" ", 1)[1] for line in said.splitlines() if line.startswith("    ") for line in [line.strip()]] == [
+    printed = agent_dev("commits", cwd=cwd).stdout
+    assert f"submodule lib: {old[:10]} → {new[:10]}\n" in printed
+    assert [line.split(" ", 1)[1] for line in printed.splitlines() if line.startswith("    ") for line in [line.strip()]] == [
         "two",
         "one",
     ]

@@ -151,7 +151,7 @@ def newer(agent_dev: AgentDev) -> tuple[str, ...]:
     return use_new_git(agent_dev)
 
 
-def told(agent_dev: AgentDev) -> dict[str, Any]:
+def reported(agent_dev: AgentDev) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(agent_dev("commits", "--json").stdout)
     return found
 
@@ -160,7 +160,7 @@ def test_refs_that_the_agent_moved_into_a_reftable_are_read(agent_dev: AgentDev,
     work = "echo x >new && git add -A && git commit -qm Before"
     after = "git commit -q --allow-empty -m After && git branch topic && git tag v1 && echo y >new && git stash -q"
     assert agent_dev(*newer, "--", "sh", "-ec", f"{work} && {MIGRATE} && {after}").returncode == 0
-    found = told(agent_dev)
+    found = reported(agent_dev)
 
     assert [one["subject"] for one in found["commits"]] == ["After", "Before"]
     assert [(one["name"], one["change"]) for one in found["refs"]] == [
@@ -183,15 +183,15 @@ def test_refs_only_migrated_to_a_reftable_are_no_change(agent_dev: AgentDev, new
 
 def test_changes_made_after_a_first_read_are_seen(agent_dev: AgentDev, newer: tuple[str, ...]) -> None:
     assert agent_dev(*newer, "--", "sh", "-ec", f"git commit -q --allow-empty -m One && {MIGRATE}").returncode == 0
-    assert len(told(agent_dev)["commits"]) == 1
+    assert len(reported(agent_dev)["commits"]) == 1
     assert agent_dev(*newer, "resume", "--", "sh", "-ec", "git commit -q --allow-empty -m Two").returncode == 0
-    assert [one["subject"] for one in told(agent_dev)["commits"]] == ["Two", "One"]
+    assert [one["subject"] for one in reported(agent_dev)["commits"]] == ["Two", "One"]
 
 
 def test_an_unfinished_cherry_pick_is_reported(agent_dev: AgentDev, newer: tuple[str, ...]) -> None:
     script = f"git commit -q --allow-empty -m One && {MIGRATE} && git update-ref CHERRY_PICK_HEAD HEAD"
     assert agent_dev(*newer, "--", "sh", "-ec", script).returncode == 0
-    assert told(agent_dev)["in_progress"] == ["cherry-pick"]
+    assert reported(agent_dev)["in_progress"] == ["cherry-pick"]
 
 
 UNREAD = {

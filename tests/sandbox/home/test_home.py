@@ -34,8 +34,8 @@ def test_only_the_changes_of_the_last_session_are_shown(agent_dev: AgentDev) -> 
         "link": ("+", None),
         "new": ("+", None),
     }
-    said = agent_dev("home", "--diff").stdout
-    assert "~ .bashrc   ! read by a shell at startup\n     one\n    +two\n" in said
+    printed = agent_dev("home", "--diff").stdout
+    assert "~ .bashrc   ! read by a shell at startup\n     one\n    +two\n" in printed
     run(agent_dev, "true")
     assert changes(agent_dev) == {}
 
@@ -83,9 +83,9 @@ def test_hostile_names_and_contents_are_escaped(agent_dev: AgentDev) -> None:
     code = "import os; os.mkdir('.vim'); open(b'.vim/\\x1b[2J\\n\\xff', 'w').write('x')"
     code += "; open('.bashrc', 'wb').write(b'\\x1b]52;c;x\\x07\\xff')"
     run(agent_dev, f'cd; {PYTHON} -I -c "{code}"; mkfifo .profile')
-    said = agent_dev("home", "--diff").stdout + agent_dev("home").stdout
-    assert ".vim/\u241b[2J\u240a\\xff" in said
-    assert not [char for char in said if char < " " and char != "\n"]
+    printed = agent_dev("home", "--diff").stdout + agent_dev("home").stdout
+    assert ".vim/\u241b[2J\u240a\\xff" in printed
+    assert not [char for char in printed if char < " " and char != "\n"]
     assert json.loads(agent_dev("home", "--diff", "--json").stdout)["known"]
 
 
@@ -263,8 +263,8 @@ def test_inspecting_a_home_does_not_wait_for_input(agent_dev: AgentDev) -> None:
 
 def test_a_home_without_a_profile_is_labelled_as_that_of_all_commands(agent_dev: AgentDev) -> None:
     done = agent_dev("home", "claud")
-    said = "no profile claud (did you mean claude?); showing the home of commands without a profile"
-    assert (done.returncode, done.stderr) == (0, f"agent-dev: {said}\n")
+    printed = "no profile claud (did you mean claude?); showing the home of commands without a profile"
+    assert (done.returncode, done.stderr) == (0, f"agent-dev: {printed}\n")
     assert agent_dev("home", "claude").stderr == agent_dev("home").stderr == ""
 
 

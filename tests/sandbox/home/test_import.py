@@ -41,7 +41,7 @@ def copied(agent_dev: AgentDev) -> dict[str, str]:
 
 def test_everything_of_the_agents_is_listed_with_its_dangers(ada: AgentDev) -> None:
     found = {name: (row["kind"], row["flags"], row["safe"]) for name, row in rows(ada).items()}
-    secret, runs = "secret", "runs by itself"
+    secret, runs = "secret", "runs automatically"
     assert found == {
         ".claude/CLAUDE.md": ("memory", [], True),
         ".claude/settings.json": ("settings", [], True),
@@ -61,18 +61,18 @@ def test_everything_of_the_agents_is_listed_with_its_dangers(ada: AgentDev) -> N
 
 def test_without_a_terminal_and_options_it_only_lists(ada: AgentDev) -> None:
     before = tree(ada.home)
-    said = ada.do("home", "--import")
-    assert "skills    .claude/skills" in said
-    assert "! secret, runs by itself" in said
-    assert "dropped log: " in said
-    assert "canary" not in said
+    printed = ada.do("home", "--import")
+    assert "skills    .claude/skills" in printed
+    assert "! secret, runs automatically" in printed
+    assert "dropped log: " in printed
+    assert "canary" not in printed
     assert tree(ada.home) == before
     assert set(rows(ada, "codex")) == {".codex/config.toml", ".codex/auth.json"}
 
 
-def test_what_is_safe_is_copied_and_nothing_else(ada: AgentDev) -> None:
-    said = ada.do("home", "--import", "--all-safe", "--yes")
-    assert "copied 4 of 4 items" in said
+def test_only_safe_items_are_copied(ada: AgentDev) -> None:
+    printed = ada.do("home", "--import", "--all-safe", "--yes")
+    assert "copied 4 of 4 items" in printed
     found = copied(ada)
     assert found.keys() == {
         ".claude/CLAUDE.md",
@@ -106,8 +106,8 @@ def test_logins_and_servers_are_copied_by_name_without_the_rest(ada: AgentDev) -
 
 
 def test_a_hook_is_dropped_unless_its_script_is_copied_with_it(ada: AgentDev) -> None:
-    said = ada.do("home", "--import", "--select", ".claude/settings.json#hooks", ".claude/hooks", "--yes")
-    assert "dropped" not in said
+    printed = ada.do("home", "--import", "--select", ".claude/settings.json#hooks", ".claude/hooks", "--yes")
+    assert "dropped" not in printed
     assert json.loads(copied(ada)[".claude/settings.json"]) == {"hooks": real_home.SETTINGS["hooks"]}
 
     ada.do("home", "--reset")
@@ -139,8 +139,8 @@ def test_settings_of_the_agent_home_are_kept(ada: AgentDev) -> None:
     ada.do("home", "--import", "--all-safe", "--select", ".claude/settings.json#env", "--yes")
     document = {"model": "haiku", "theme": "dark", "env": real_home.SETTINGS["env"]}
     assert json.loads(target.read_text()) == document
-    said = ada.do("home", "--import", "--select", ".claude/settings.json", "--yes")
-    assert "replaces in the agent home: .claude/settings.json\n" in said
+    printed = ada.do("home", "--import", "--select", ".claude/settings.json", "--yes")
+    assert "replaces in the agent home: .claude/settings.json\n" in printed
     assert json.loads(target.read_text()) == {**document, "model": "opus"}
 
 
@@ -148,9 +148,9 @@ def test_each_strange_file_is_left_out_in_one_line(ada: AgentDev) -> None:
     reasons = real_home.add_strange_files(ada.home / ".claude/skills/a")
     found = {row["path"].rpartition("/")[2]: row["reason"] for row in listed(ada)["left_out"]}
     assert {name: found[name][: len(reason)] for name, reason in reasons.items()} == reasons
-    said = ada.do("home", "--import")
-    assert said.count("left out: ") == len(reasons)
-    assert not [char for char in said if char < " " and char != "\n"]
+    printed = ada.do("home", "--import")
+    assert printed.count("left out: ") == len(reasons)
+    assert not [char for char in printed if char < " " and char != "\n"]
     ada.do("home", "--import", "--select", "skills", "--yes")
     assert {path.name for path in (ada.agent_home / ".claude/skills/a").iterdir()} == {"SKILL.md", "run.sh"}
 
@@ -220,10 +220,10 @@ def test_an_update_shows_and_copies_what_changed_since(ada: AgentDev) -> None:
     }
     changes = [(row["sign"], row["path"]) for row in found[".claude/skills"]["changes"]]
     assert changes == [("+", ".claude/skills/a/new.md"), ("-", ".claude/skills/a/run.sh")]
-    said = ada.do("home", "--import", "--update")
-    assert "left out: .codex/config.toml: no longer in your home; the copy stays\n" in said
-    assert ".claude/CLAUDE.md: from the agent home's to yours:\n    @@ -1 +1 @@\n    -be kind\n    +be kinder\n" in said
-    assert "canary" not in said
+    printed = ada.do("home", "--import", "--update")
+    assert "left out: .codex/config.toml: no longer in your home; the copy stays\n" in printed
+    assert ".claude/CLAUDE.md: from the agent home's to yours:\n    @@ -1 +1 @@\n    -be kind\n    +be kinder\n" in printed
+    assert "canary" not in printed
 
     ada.do("home", "--import", "--update", "--all-safe", "--yes")
     after = copied(ada)
@@ -251,7 +251,7 @@ def test_each_agent_home_gets_the_files_of_its_agents(ada: AgentDev) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "printed"),
     [
         (("--select", "memori", "--yes"), "memori is not offered (did you mean memory?); nothing was copied"),
         (("--select", "memory"), "cannot ask for confirmation"),
@@ -262,10 +262,10 @@ def test_each_agent_home_gets_the_files_of_its_agents(ada: AgentDev) -> None:
         (("--reset",), "not allowed with argument"),
     ],
 )
-def test_wrong_words_are_one_line_and_copy_nothing(ada: AgentDev, words: tuple[str, ...], said: str) -> None:
+def test_wrong_words_are_one_line_and_copy_nothing(ada: AgentDev, words: tuple[str, ...], printed: str) -> None:
     done = ada("home", "--import", *words)
     assert (done.returncode, len(done.stderr.splitlines())) == (2, 2)
-    assert said in done.stderr
+    assert printed in done.stderr
     assert not ada.agent_home.exists()
 
 

@@ -207,17 +207,17 @@ class Inside:
         assert stdout
         stdin.write(f"(set -eu\n{script}\n) </dev/null 2>&1; printf '{mark}%s.' $?\n".encode())
         stdin.flush()
-        told, deadline = b"", time.monotonic() + PATIENCE
-        while not (mark.encode() in told and told.endswith(b".")):
+        reported, deadline = b"", time.monotonic() + PATIENCE
+        while not (mark.encode() in reported and reported.endswith(b".")):
             ready, _, _ = select.select([stdout], [], [], max(0.0, deadline - time.monotonic()))
             piece = os.read(stdout.fileno(), 1 << 16) if ready else b""
-            assert piece, f"no answer to {script!r}: {told!r} {self.errors()}"
-            told += piece
-        text, _, ended = told.decode("utf-8", "replace").partition(mark)
+            assert piece, f"no answer to {script!r}: {reported!r} {self.errors()}"
+            reported += piece
+        text, _, ended = reported.decode("utf-8", "replace").partition(mark)
         assert ended == f"{code}.", f"{script!r} ended with {ended} {text}"
         return text
 
-    def settle(self) -> None:
+    def wait_for_clock(self) -> None:
         """Wait until the lower snapshot of the repository is recorded, which takes a moment while the agent runs."""
         wait_until(lambda: any(self._state.glob("sessions/*/base/manifest")), "a recorded base")
 

@@ -44,7 +44,7 @@ def patch(agent_dev: AgentDev, *words: str) -> tuple[bytes, str]:
 
 @pytest.mark.parametrize("how", ["", "--index", "--3way"])
 def test_git_apply_of_the_patch_yields_the_sessions_tree(worked: AgentDev, tmp_path: Path, how: str) -> None:
-    text, said = patch(worked)
+    text, printed = patch(worked)
     copy = tmp_path / "copy"
     words = ["git", "apply", "--whitespace=nowarn", *([how] if how else [])]
     done = subprocess.run(words, cwd=copy, env=worked.environment(), input=text, capture_output=True, check=False)
@@ -56,8 +56,8 @@ def test_git_apply_of_the_patch_yields_the_sessions_tree(worked: AgentDev, tmp_p
     (worked.repo / "pipe").unlink()
     (worked.repo / "secret").chmod((copy / "secret").stat().st_mode)
 
-    assert said.startswith("agent-dev: not in the patch: ")
-    assert said.count("\n") == 1
+    assert printed.startswith("agent-dev: not in the patch: ")
+    assert printed.count("\n") == 1
     assert tree(copy) == tree(worked.repo)
 
 

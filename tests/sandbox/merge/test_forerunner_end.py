@@ -46,7 +46,7 @@ def test_a_signal_that_killed_the_agent_is_the_exit_code(world: World) -> None:
 def test_the_session_of_a_killed_launcher_is_found_reported_and_merged(world: World, when: str) -> None:
     with world.inside("--name", "lost") as agent:
         if when == "later":
-            agent.settle()
+            agent.wait_for_clock()
         agent.do("echo new >new; echo agent >README")
         record = json.loads(next((world.state / "sessions").glob("*/session.json")).read_text())
         agent.kill()
@@ -71,11 +71,11 @@ def test_sigterm_to_the_launcher_keeps_the_session(world: World) -> None:
         agent.do("echo new >new")
         agent.process.terminate()
         assert agent.process.wait(PATIENCE) == 143
-        told = agent.errors()
+        reported = agent.errors()
     assert set(world.changes()) == {"new"}
     session = world.status()["session"]
     for verb in ("diff", "merge", "discard"):
-        assert f"agent-dev {verb} {session}" in told
+        assert f"agent-dev {verb} {session}" in reported
 
 
 # The work directories that the kernel creates (mode 000) could not be removed.

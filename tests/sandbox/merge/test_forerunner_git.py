@@ -76,7 +76,7 @@ def test_concurrent_git_inside_and_outside_corrupts_nothing(world: World) -> Non
 
 def test_a_concurrent_edit_of_the_user_is_a_conflict_and_is_kept(world: World) -> None:
     with world.inside() as agent:
-        agent.settle()
+        agent.wait_for_clock()
         agent.do("echo agent >README; echo agent >src/a")
         world.put({"README": "user\n"})
     assert world.changes()["README"]["conflict"]
@@ -96,7 +96,7 @@ def test_an_edit_of_the_user_right_after_the_start_is_kept(world: World, script:
 
 def test_a_conflict_is_explained(world: World) -> None:
     with world.inside() as agent:
-        agent.settle()
+        agent.wait_for_clock()
         agent.do("echo agent >README")
         world.put({"README": "user\n"})
     done = world.run("merge", "--all", code=1)
@@ -105,7 +105,7 @@ def test_a_conflict_is_explained(world: World) -> None:
 
 def test_an_atomic_merge_applies_nothing_if_there_is_a_conflict(world: World) -> None:
     with world.inside() as agent:
-        agent.settle()
+        agent.wait_for_clock()
         agent.do("echo agent >README; echo agent >src/a")
         world.put({"README": "user\n"})
     before = picture(world.repo)
@@ -122,7 +122,7 @@ def test_a_later_edit_of_the_user_is_a_conflict_too(world: World) -> None:
 
 def test_a_file_of_the_user_with_the_name_of_a_new_one_is_kept(world: World) -> None:
     with world.inside() as agent:
-        agent.settle()
+        agent.wait_for_clock()
         agent.do("echo agent >new")
         world.put({"new": "user\n"})
     world.merge_all(code=1)
@@ -131,7 +131,7 @@ def test_a_file_of_the_user_with_the_name_of_a_new_one_is_kept(world: World) -> 
 
 def test_a_file_that_the_user_edited_is_not_deleted(world: World) -> None:
     with world.inside() as agent:
-        agent.settle()
+        agent.wait_for_clock()
         agent.do("rm -r src")
         world.put({"src/a": "user\n"})
     world.merge_all(code=1)
@@ -141,7 +141,7 @@ def test_a_file_that_the_user_edited_is_not_deleted(world: World) -> None:
 
 def test_a_file_that_the_user_removed_is_not_restored(world: World) -> None:
     with world.inside() as agent:
-        agent.settle()
+        agent.wait_for_clock()
         agent.do("echo agent >README")
         (world.repo / "README").unlink()
     world.merge_all(code=1)

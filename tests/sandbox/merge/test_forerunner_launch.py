@@ -118,11 +118,11 @@ def test_no_upper_directory_is_visible_inside(world: World) -> None:
         upper = next((world.state / "sessions").glob("*/roots/0/upper"))
         assert (upper / "new").exists()
         agent.do(f"test ! -e {world.state}; test ! -e {upper}")
-        told = agent.do(
+        reported = agent.do(
             "cat /proc/self/mountinfo /proc/1/mountinfo; tr '\\0' '\\n' </proc/1/cmdline; ls -l /proc/1/fd /proc/self/fd"
         )
-        assert "/run/agent-dev" in told
-        assert "roots" not in told
+        assert "/run/agent-dev" in reported
+        assert "roots" not in reported
 
 
 # `npm update -g` ran on the host at each start.
@@ -276,10 +276,10 @@ VARIABLES += ["DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR", "LD_PRELOAD", "PYTH
 
 def test_tokens_in_the_environment_do_not_leak(world: World) -> None:
     env = {name: f"/{CANARY}" for name in VARIABLES if name not in ("LD_PRELOAD", "PYTHONPATH", "GIT_DIR")}
-    told = world.agent("env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'", env=env).out
-    assert "HOME=" in told
-    assert CANARY not in told
-    assert not {line.partition("=")[0] for line in told.splitlines()}.intersection(VARIABLES)
+    reported = world.agent("env; cat /proc/*/environ /proc/*/cmdline | tr '\\0' '\\n'", env=env).out
+    assert "HOME=" in reported
+    assert CANARY not in reported
+    assert not {line.partition("=")[0] for line in reported.splitlines()}.intersection(VARIABLES)
 
 
 def test_a_named_variable_is_passed_through(world: World) -> None:
@@ -291,8 +291,10 @@ def test_a_named_variable_is_passed_through(world: World) -> None:
 
 
 def test_git_commit_works_without_a_gitconfig_in_the_agent_home(world: World) -> None:
-    told = world.agent("test ! -e ~/.gitconfig; git commit -q --allow-empty -m x; git log -1 --format='%an <%ae> %cn <%ce>'").out
-    assert told == "Ann <ann@example.org> Ann <ann@example.org>\n"
+    reported = world.agent(
+        "test ! -e ~/.gitconfig; git commit -q --allow-empty -m x; git log -1 --format='%an <%ae> %cn <%ce>'"
+    ).out
+    assert reported == "Ann <ann@example.org> Ann <ann@example.org>\n"
 
 
 def test_the_agents_own_gitconfig_takes_precedence(world: World) -> None:

@@ -232,8 +232,8 @@ def _make_strange(world: World) -> Done:
     return world.run("--", "sh", "-euc", 'umask 022; for name; do printf %s "$name" >"./$name"; done', "sh", *STRANGE)
 
 
-def _is_harmless(told: str) -> bool:
-    return all(letter == "\n" or letter.isprintable() for letter in told)
+def _is_harmless(reported: str) -> bool:
+    return all(letter == "\n" or letter.isprintable() for letter in reported)
 
 
 def test_unusual_names_are_escaped(world: World) -> None:
@@ -242,7 +242,7 @@ def test_unusual_names_are_escaped(world: World) -> None:
     shown += [world.run(*words).out for words in (("status",), ("diff", "--stat"), (*everything, "--dry-run"))]
     shown += [world.run(*everything).out]
     assert all(map(_is_harmless, shown))
-    assert [sum("added" in line for line in told.splitlines()) for told in shown] == [len(STRANGE)] * len(shown)
+    assert [sum("added" in line for line in reported.splitlines()) for reported in shown] == [len(STRANGE)] * len(shown)
 
 
 def test_unusual_names_are_merged_byte_by_byte(world: World) -> None:

@@ -83,7 +83,7 @@ def test_a_full_disk_during_git_is_reported_and_changes_nothing(home: Path, whic
     try:
         program = AgentDev(home, repo)
         with_commits(program)
-        before, said = tree(repo), set[str]()
+        before, printed = tree(repo), set[str]()
         ballast = target / ".git/ballast" if which == "repository" else target / "ballast"
         for left in (0, 24, 40, 56, 72, 96, 112, 144, 176, 400):
             free = os.statvfs(target)
@@ -95,11 +95,11 @@ def test_a_full_disk_during_git_is_reported_and_changes_nothing(home: Path, whic
             assert done.returncode == 1
             assert tree(repo) == before, left
             assert done.stdout == ""
-            said |= set(done.stderr.splitlines())
+            printed |= set(done.stderr.splitlines())
         assert done.returncode == 0, done.stderr
         message = "No space left on device"
-        assert said <= {f"agent-dev: {target}: {message}; nothing was changed", f"agent-dev: {message}: {target}"}
-        assert f"agent-dev: {target}: {message}; nothing was changed" in said
+        assert printed <= {f"agent-dev: {target}: {message}; nothing was changed", f"agent-dev: {message}: {target}"}
+        assert f"agent-dev: {target}: {message}; nothing was changed" in printed
     finally:
         subprocess.run(("umount", "--lazy", target), check=True)
 

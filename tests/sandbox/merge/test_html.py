@@ -45,13 +45,13 @@ def sections(page: str) -> dict[str, str]:
 
 def test_the_page_has_every_change_and_commit(worked: AgentDev, tmp_path: Path) -> None:
     before = tree(worked.repo)
-    said = worked.do("merge", "--html", tmp_path / "page.html")
+    printed = worked.do("merge", "--html", tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     status, shown = worked.status(), sections(page)
 
     assert Audit(page).wrong == []
     assert len(shown) == len(status["changes"]) == 13
-    assert said == f"page with 13 changes and 1 commit written to {tmp_path}/page.html; nothing was merged\n"
+    assert printed == f"page with 13 changes and 1 commit written to {tmp_path}/page.html; nothing was merged\n"
     assert tree(worked.repo) == before
     assert '<span class="kind">renamed</span> <code><bdi>old.txt</bdi></code> → ' in shown["new &lt;name&gt;.txt"]
     assert '<td class="deleted">7</td><td class="number">8</td><td class="added">seven</td>' in shown["a.txt"]

@@ -128,7 +128,7 @@ def test_nothing_of_a_hostile_session_runs(hostile_page: str, server: Server, tm
     assert "Content Security Policy" not in log  # the policy allows the page's own style
 
 
-def test_the_policy_alone_stops_what_was_not_escaped(server: Server, tmp_path: Path) -> None:
+def test_the_page_policy_stops_scripts_that_were_not_escaped(server: Server, tmp_path: Path) -> None:
     texts = [text for text in PAYLOADS if "http-equiv" not in text]  # a policy does not stop navigation
     dom, log = open_page(planted_page("".join(texts), server, has_policy=True), tmp_path)
 

@@ -72,7 +72,7 @@ def script(moves: dict[str, str]) -> str:
     return "set -e\n" + "\n".join(lines) + "\n"
 
 
-def told(before: TreeEntries, expected: TreeEntries, found: TreeEntries, moves: dict[str, str]) -> list[str]:
+def reported(before: TreeEntries, expected: TreeEntries, found: TreeEntries, moves: dict[str, str]) -> list[str]:
     """Return the paths that differ from the expected tree, with the move that was made there."""
     names = list(moves)
     wrong = sorted(path for path in {*expected, *found} if expected.get(path) != found.get(path))
@@ -99,9 +99,9 @@ def test_every_mode_type_and_rename_is_merged_undone_and_redone(
     assert done.returncode == 0, done.stderr
     merged = agent_dev("merge", "--all", "--include-risky", "--yes-delete-many", "--json")
     assert (merged.returncode, merged.stderr) == (0, "")
-    assert told(before, after, plain(entries_below(repo)), moves) == []
+    assert reported(before, after, plain(entries_below(repo)), moves) == []
     for word, expected in (("undo", before), ("redo", after), ("undo", before)):
         again = agent_dev(word, "--json")
         assert (again.returncode, again.stderr) == (0, ""), (word, again.stdout[-2000:])
-        assert told(before, expected, plain(entries_below(repo)), moves) == [], word
+        assert reported(before, expected, plain(entries_below(repo)), moves) == [], word
     assert agent_dev("discard").returncode == 0

@@ -37,13 +37,13 @@ def test_a_quiet_day_writes_nothing(agent_dev: AgentDev, repo: Path) -> None:
     assert ((repo / "new").read_text(), (repo / "made").exists()) == ("new\n", True)
 
 
-def test_without_it_each_of_these_commands_says_something(agent_dev: AgentDev) -> None:
+def test_without_quiet_each_command_prints_a_notice(agent_dev: AgentDev) -> None:
     for words in [("--no-merge", "--", "touch", "new"), ("merge", "--all"), ("undo",), ("discard",)]:
         done = agent_dev(*words)
         assert done.stdout + done.stderr, words
 
 
-def test_what_could_not_be_merged_is_reported_all_the_same(agent_dev: AgentDev, repo: Path) -> None:
+def test_changes_that_were_not_merged_are_reported_even_if_quiet(agent_dev: AgentDev, repo: Path) -> None:
     prepare(repo, agent_dev)
     (repo / "shared").write_text("changed again\n")
     done = agent_dev("-q", "merge", "--all")
@@ -61,7 +61,7 @@ def test_what_could_not_be_merged_is_reported_all_the_same(agent_dev: AgentDev, 
         (("merge", "-q", "--all", "--json"), '"applied"'),
     ],
 )
-def test_what_was_asked_for_is_printed(agent_dev: AgentDev, repo: Path, words: tuple[str, ...], wanted: str) -> None:
+def test_requested_output_is_printed_even_if_quiet(agent_dev: AgentDev, repo: Path, words: tuple[str, ...], wanted: str) -> None:
     prepare(repo, agent_dev)
     assert wanted in agent_dev(*words).stdout
 

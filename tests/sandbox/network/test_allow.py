@@ -154,7 +154,7 @@ print(ask("127.0.0.1", {PORT}), ask("example.org", 443), flush=True)
                 assert process.stdout.readline() == ""
 
 
-def test_settings_come_from_files_and_show_says_from_where(agent_dev: AgentDev) -> None:
+def test_settings_come_from_files_which_show_names(agent_dev: AgentDev) -> None:
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
     file = folder / "config.yaml"
@@ -206,7 +206,7 @@ def test_bad_options_are_one_clear_line(agent_dev: AgentDev, words: tuple[str, .
     assert problem in done.stderr
 
 
-def test_a_repository_grants_only_what_is_trusted_and_may_take_away(agent_dev: AgentDev) -> None:
+def test_a_repository_grants_only_trusted_settings_and_may_restrict(agent_dev: AgentDev) -> None:
     file = agent_dev.repo / ".agent-dev.yaml"
     file.write_text(f"net: allow\nallow: ['*.example.org:{PORT}']\ndeny: [files.example.org]\n")
     hosts = ("api.example.org", "files.example.org", "corp.example.org")

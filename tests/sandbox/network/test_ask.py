@@ -88,8 +88,8 @@ def test_many_connections_to_one_name_and_port_share_one_question(agent_dev: Age
         question = first if first["port"] == PORT else second
         assert (question["kind"], question["name"], question["program"]) == ("connection", API, "python3")
         assert agent_dev("approve").stdout.count(f"{API}:{PORT}  python3 (pid {question['pid']})") == 1
-        said = one.approve(str(question["number"]))
-        assert said == f"agent-dev: approved: {question['number']}  {API}:{PORT}  python3 (pid {question['pid']})\n"
+        printed = one.approve(str(question["number"]))
+        assert printed == f"agent-dev: approved: {question['number']}  {API}:{PORT}  python3 (pid {question['pid']})\n"
         one.approve("--deny", str((first["number"] + second["number"]) - question["number"]))
         answers = one.answers()
         assert ["OUT" in answer for answer in answers] == [True] * 8 + [False]
@@ -98,10 +98,10 @@ def test_many_connections_to_one_name_and_port_share_one_question(agent_dev: Age
         assert (again["port"], again["number"]) == (PORT, 3)
         one.approve("--deny", "3")
         assert one.answers() == ["ECONNRESET", "ECONNRESET"]
-        said = one.end()
-    assert f"agent-dev: {API}:{PORT} waits for the user's approval (agent-dev approve), at most 120 s" in said
-    assert f"agent-dev: {API}:22: denied by the user" in said
-    assert "3 connections were denied (agent-dev log --network --denied)" in said
+        printed = one.end()
+    assert f"agent-dev: {API}:{PORT} waits for the user's approval (agent-dev approve), at most 120 s" in printed
+    assert f"agent-dev: {API}:22: denied by the user" in printed
+    assert "3 connections were denied (agent-dev log --network --denied)" in printed
     logged = rows(agent_dev)
     assert [row.get("answer") for row in logged].count("yes") == 8
     denied = sorted(row["why"] for row in logged if row["decision"] == "deny")
@@ -151,7 +151,7 @@ def test_an_answer_for_always_is_a_rule_of_the_profile_with_its_origin(agent_dev
     assert (done.returncode, f"{path}:1: allow" in done.stderr) == (125, True)
 
 
-def test_nobody_is_asked_about_what_would_be_refused_anyway(agent_dev: AgentDev) -> None:
+def test_a_destination_that_is_refused_anyway_causes_no_question(agent_dev: AgentDev) -> None:
     targets = ["evil.example.net:7000", "loop.example.org:7000", "meta.example.org:80", "rebound.example.org:7000"]
     targets += ["corp.example.org:7000", "10.9.8.7:7000", "169.254.169.254:80", "nowhere.example.org:443", "28.1.1.1:443"]
     with agent(agent_dev, "--deny", "evil.example.net") as one:
@@ -223,8 +223,8 @@ def test_learn_allows_public_names_and_prints_their_rules(agent_dev: AgentDev) -
     with agent(agent_dev, "--deny", FILES, net="learn") as one:
         one.connect(*targets)
         assert ["OUT" in answer for answer in one.answers()] == [True, True, False, False, False, False]
-        said = one.end()
-    assert f'learned 1 rule; allow: ["{API}:22,{PORT}"]' in said
+        printed = one.end()
+    assert f'learned 1 rule; allow: ["{API}:22,{PORT}"]' in printed
     path = config(agent_dev) / "config.yaml"
     path.write_text(agent_dev.do("log", "--network", "--as-profile"))
     shown = agent_dev.do("show", "--json", "--", "true")

@@ -33,7 +33,7 @@ public class Ask {
 """
 
 
-def said(program: AgentDev, *command: str | Path, options: tuple[str | Path, ...] = ()) -> str:
+def shown(program: AgentDev, *command: str | Path, options: tuple[str | Path, ...] = ()) -> str:
     configure(program)
     done = program(*options, "--", *command, env={"MY_KEY": REAL}, before=words(program.home), timeout=120)
     assert done.returncode == 0, done.stderr
@@ -44,13 +44,13 @@ def said(program: AgentDev, *command: str | Path, options: tuple[str | Path, ...
 def test_curl_python_pip_and_node_reach_it(agent_dev: AgentDev) -> None:
     with_pip = f"PYTHONPATH={Path(pip.__file__).parents[1]} exec /usr/bin/python3 -c '{REQUESTS}'"
     pip_options = ("--ro", Path(pip.__file__).parent)
-    assert said(agent_dev, "sh", "-c", with_pip, options=pip_options) == "(real)"
-    assert said(agent_dev, "sh", "-c", f'curl -sS {URL} -H "x-api-key: $API_KEY"') == "(real)"
-    assert said(agent_dev, "/usr/bin/python3", "-c", PYTHON) == "(real)"
-    assert said(agent_dev, "node", "-e", NODE) == "(real)"
+    assert shown(agent_dev, "sh", "-c", with_pip, options=pip_options) == "(real)"
+    assert shown(agent_dev, "sh", "-c", f'curl -sS {URL} -H "x-api-key: $API_KEY"') == "(real)"
+    assert shown(agent_dev, "/usr/bin/python3", "-c", PYTHON) == "(real)"
+    assert shown(agent_dev, "node", "-e", NODE) == "(real)"
 
 
 @pytest.mark.skipif(not shutil.which("java", path="/usr/bin"), reason="Java is not installed")
 def test_java_reaches_it_through_its_own_store(agent_dev: AgentDev) -> None:
     (agent_dev.repo / "Ask.java").write_text(JAVA)
-    assert said(agent_dev, "sh", "-c", f"java Ask.java {URL}") == "(real)"
+    assert shown(agent_dev, "sh", "-c", f"java Ask.java {URL}") == "(real)"

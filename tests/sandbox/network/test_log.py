@@ -94,7 +94,7 @@ def test_a_session_without_such_a_network_has_no_connections(agent_dev: AgentDev
     assert (done.returncode, "--denied needs --network" in done.stderr) == (2, True)
 
 
-def test_the_log_of_a_resumed_session_goes_on(agent_dev: AgentDev) -> None:
+def test_the_log_of_a_resumed_session_continues(agent_dev: AgentDev) -> None:
     visit(agent_dev, f"open('new', 'w').close(); ask('{API}', 22, b'')")
     done = agent_dev("--no-merge", "resume", before=in_internet())
     assert done.returncode == 0, done.stderr
@@ -143,6 +143,6 @@ def test_why_explains_a_host_without_a_rule_in_every_mode(agent_dev: AgentDev, n
     assert f"{host}: {state}" in agent_dev("--net", net, "why", "--agent", "mine", host).stdout
 
 
-def test_doctor_tests_what_such_a_network_needs(agent_dev: AgentDev) -> None:
+def test_doctor_tests_the_requirements_of_such_a_network(agent_dev: AgentDev) -> None:
     lines = [line for line in agent_dev("doctor").stdout.splitlines() if "net: allow" in line]
     assert ["works (tested)" in line for line in lines] == [True]

@@ -72,7 +72,7 @@ def test_this_machine_reaches_published_ports_which_are_logged(agent_dev: AgentD
     assert f"in     localhost:3000  from port {four}" in agent_dev.do("log", "--network")
 
 
-def test_auto_publishes_what_listens_and_says_where(agent_dev: AgentDev) -> None:
+def test_auto_publishes_listening_ports_and_prints_where(agent_dev: AgentDev) -> None:
     port = free_port()
     with serving(agent_dev, "--net", "none", "--publish", "auto", "--name", "web", servers=("127.0.0.1", port)) as process:
         assert wait_until(lambda: ask(port), "it is published") == "hello from 127.0.0.1"
@@ -81,7 +81,7 @@ def test_auto_publishes_what_listens_and_says_where(agent_dev: AgentDev) -> None
     assert ask(port) == ""
 
 
-def test_a_port_in_use_is_said_before_anything_starts(agent_dev: AgentDev, tmp_path: Path) -> None:
+def test_a_port_in_use_is_reported_before_anything_starts(agent_dev: AgentDev, tmp_path: Path) -> None:
     marker = tmp_path / "rw" / "started"
     marker.parent.mkdir()
     with socket.create_server(("127.0.0.1", 0)) as server:
@@ -146,7 +146,7 @@ def _is_gone(pid: int) -> bool:
         return True
 
 
-def test_without_effect_or_with_others_reaching_it_publishing_is_said(agent_dev: AgentDev) -> None:
+def test_publishing_without_effect_or_to_other_machines_is_reported(agent_dev: AgentDev) -> None:
     done = agent_dev("--net", "host", "--publish", "3000", "--", "true")
     assert (done.returncode, "publish 3000: no effect with net: host" in done.stderr) == (0, True)
     done = agent_dev("--net", "none", "--publish", f"0.0.0.0:{free_port()}:3000", "--", "true")
@@ -154,7 +154,7 @@ def test_without_effect_or_with_others_reaching_it_publishing_is_said(agent_dev:
     assert "published" not in agent_dev("--net", "host", "--publish", "3000?", "--", "true").stderr
 
 
-def test_a_repository_publishes_only_what_is_trusted(agent_dev: AgentDev) -> None:
+def test_a_repository_publishes_only_trusted_ports(agent_dev: AgentDev) -> None:
     def shown() -> list[str]:
         return [line.split()[1] for line in agent_dev("show", "--", "true").stdout.splitlines() if line.startswith("publish ")]
 

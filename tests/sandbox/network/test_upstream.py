@@ -50,7 +50,7 @@ def test_a_wrong_password_reaches_nothing_and_is_logged(agent_dev: AgentDev, kin
     assert not any(b"wrong-secret" in text for text in texts)
 
 
-def test_exceptions_and_names_known_here_to_be_private_do_not_go_there(agent_dev: AgentDev) -> None:
+def test_exceptions_and_private_names_do_not_go_through_the_proxy(agent_dev: AgentDev) -> None:
     configure(agent_dev, upstream_proxy=URLS["http"].format("x:y"), no_proxy=["files.example.org"])
     found = asked(agent_dev, "files.example.org", "loop.example.org", "corp.example.org")
     assert ["OUT" in answer for answer in found] == [True, False, False]

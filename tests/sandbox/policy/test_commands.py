@@ -20,15 +20,15 @@ from tests.sandbox.policy.watched import OWN, asking, ends, lines, log, session,
 
 
 def test_a_harmful_command_is_not_started_and_the_agent_gets_the_reason(guarded: AgentDev) -> None:
-    code, said = sh(guarded, "touch kept; rm -rf / --no-preserve-root; test -e kept && exit 7")
+    code, printed = sh(guarded, "touch kept; rm -rf / --no-preserve-root; test -e kept && exit 7")
     assert code == 7
-    assert said.count("agent-dev: rm was not started: this would remove the system") == 1
-    assert "You are in an agent-dev sandbox." in said
+    assert printed.count("agent-dev: rm was not started: this would remove the system") == 1
+    assert "You are in an agent-dev sandbox." in printed
 
 
 def test_a_rule_of_the_user_applies_and_its_message_is_shown(guarded: AgentDev) -> None:
-    code, said = sh(guarded, "touch allowed; touch forbidden")
-    assert (code, "not that one." in said) == (126, True)
+    code, printed = sh(guarded, "touch allowed; touch forbidden")
+    assert (code, "not that one." in printed) == (126, True)
     assert guarded.changes() == {"allowed": "added"}
 
 
@@ -81,8 +81,8 @@ def test_the_applied_rules_are_logged_and_a_broken_policy_stops_nothing(guarded:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         own.write_text("guard: [this is no set of rules\n")
-        _, said = process.communicate("\n", timeout=60)
-    assert (process.returncode, "is waiting:" in said) == (0, True)
+        _, printed = process.communicate("\n", timeout=60)
+    assert (process.returncode, "is waiting:" in printed) == (0, True)
     own.write_text(OWN)
     record = json.loads((session(guarded) / "session.json").read_text())
     assert (record["state"], record["policy"]) == ("waiting", before)
@@ -103,8 +103,8 @@ def test_secrets_are_not_logged(guarded: AgentDev) -> None:
 
 
 def test_the_agent_cannot_reach_the_log_or_supervisor(guarded: AgentDev) -> None:
-    code, said = sh(guarded, f"ls {guarded.state} {guarded.state}/sessions; kill -9 1; touch x; true")
-    assert (code, "commands.jsonl" in said) == (0, False)
+    code, printed = sh(guarded, f"ls {guarded.state} {guarded.state}/sessions; kill -9 1; touch x; true")
+    assert (code, "commands.jsonl" in printed) == (0, False)
     assert log(guarded)
 
 
@@ -117,7 +117,9 @@ def test_without_a_policy_and_directory_renames_there_is_no_filter_or_log(agent_
     (folder / "config.yaml").write_text('policy: "off"\ndirectory_renames: false\n')
     _, plain = sh(agent_dev, count)
     assert not (session(agent_dev) / "commands.jsonl").exists()
-    filters = [int(next(line for line in said.splitlines() if "Seccomp_filters" in line).split()[1]) for said in (plain, watched)]
+    filters = [
+        int(next(line for line in printed.splitlines() if "Seccomp_filters" in line).split()[1]) for printed in (plain, watched)
+    ]
     assert filters[1] == filters[0] + 1
 
 
@@ -147,8 +149,8 @@ def checkpoints(agent_dev: AgentDev) -> list[dict[str, Any]]:
 
 
 def test_a_checkpoint_before_a_tree_is_removed_restores_it(guarded: AgentDev) -> None:
-    code, said = sh(guarded, "echo y >y; mkdir made; echo only-here >made/x; rm -rf made; test ! -e made && exit 7")
-    assert code == 7, said
+    code, printed = sh(guarded, "echo y >y; mkdir made; echo only-here >made/x; rm -rf made; test ! -e made && exit 7")
+    assert code == 7, printed
     row = next(row for row in log(guarded) if row["argv"][0] == "rm")
     assert (row["decision"], row["rule"]) == ("checkpoint", "remove-trees")
     taken = next(one for one in checkpoints(guarded) if one["checkpoint"] == row["checkpoint"])
@@ -178,8 +180,8 @@ def test_a_transacted_command_is_rolled_back_only_if_it_fails(guarded: AgentDev)
     script = (
         f"echo y >y; {transacted('echo good >good')}; {transacted('echo bad >bad; rm -r sub; exit 3')}; {wait}; cat sub/app.py"
     )
-    code, said = sh(guarded, script)
-    assert (code, "print('two')" in said) == (0, True), said
+    code, printed = sh(guarded, script)
+    assert (code, "print('two')" in printed) == (0, True), printed
     assert guarded.changes() == {"good": "added", "y": "added"}
     found = [(row["exit"], row.get("rolled_back")) for row in ends(guarded) if row["argv"][-1] == "transacted"]
     assert found == [(0, None), (3, True)]
@@ -236,8 +238,8 @@ def test_the_user_answers_in_another_terminal(guarded: AgentDev) -> None:
         assert guarded("approve", "2").returncode == 2
         done = guarded("approve", "1")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "agent-dev: approved: 1  touch asked\n")
-        said, _ = process.communicate(timeout=60)
-    assert said == "0\n"
+        printed, _ = process.communicate(timeout=60)
+    assert printed == "0\n"
     assert guarded.changes() == {"asked": "added", "later": "added"}
     assert [row.get("answer") for row in log(guarded)][-2:] == ["yes", None]
 
@@ -246,8 +248,8 @@ def test_the_user_denies_a_command(guarded: AgentDev) -> None:
     with asking(guarded, "touch asked; touch later") as process:
         done = guarded("approve", "--deny", "1")
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "agent-dev: denied: 1  touch asked\n")
-        _, said = process.communicate(timeout=60)
-    assert "denied by the user. think again." in said
+        _, printed = process.communicate(timeout=60)
+    assert "denied by the user. think again." in printed
     assert guarded.changes() == {"later": "added"}
 
 
@@ -272,8 +274,8 @@ def waiting(agent_dev: AgentDev) -> list[dict[str, Any]]:
 def test_a_command_without_a_timely_answer_is_denied(guarded: AgentDev) -> None:
     path = Path(guarded.env["XDG_CONFIG_HOME"]) / "agent-dev" / "config.yaml"
     path.write_text("policy: guard\nask_seconds: 1\n")
-    _, said = sh(guarded, "touch asked; touch later")
-    assert "no answer in time" in said
+    _, printed = sh(guarded, "touch asked; touch later")
+    assert "no answer in time" in printed
     assert guarded.changes() == {"later": "added"}
     assert [row.get("answer") for row in log(guarded)][-2:] == ["none", None]
 
@@ -299,14 +301,14 @@ def test_a_command_that_exits_before_the_answer_is_not_logged_as_denied(guarded:
     assert (process.returncode, (guarded.repo / "later").exists()) == (0, True)
 
 
-def test_nothing_starts_when_nobody_can_answer(guarded: AgentDev) -> None:
+def test_nothing_starts_without_a_supervisor(guarded: AgentDev) -> None:
     script = "echo ready; read go; /bin/true; echo $?; /bin/touch x; echo $?"
     with guarded.start("--no-merge", "--", "sh", "-c", script) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == "ready\n"
         os.kill(wait_until(lambda: supervisor_of(process.pid), "what watches is there"), signal.SIGKILL)
-        said, _ = process.communicate("\n", timeout=60)
-    assert [int(code) for code in said.split()] == [126, 126] or all(int(code) for code in said.split())
+        printed, _ = process.communicate("\n", timeout=60)
+    assert [int(code) for code in printed.split()] == [126, 126] or all(int(code) for code in printed.split())
     assert not list((guarded.state / "sessions").glob("*/roots/0/upper/x"))
 
 
@@ -389,8 +391,8 @@ def test_a_bypass_of_the_command_policy_is_stopped_by_the_sandbox(guarded: Agent
     path.write_text("guard:\n  rules:\n    - {name: no-rm, programs: [rm], decision: deny}\n")
     before = tree(guarded.repo)
     assert sh(guarded, "rm -rf sub")[0] == 126
-    code, said = sh(guarded, f"{ROUND[way]}; test ! -e sub && exit 7")
-    assert code == 7, said  # bypassed: inside, the directory is deleted
+    code, printed = sh(guarded, f"{ROUND[way]}; test ! -e sub && exit 7")
+    assert code == 7, printed  # bypassed: inside, the directory is deleted
     assert tree(guarded.repo) == before  # the real one is unchanged
     assert guarded.changes()["sub/app.py"] == "deleted"  # the deletion is listed before a merge
 

@@ -49,8 +49,8 @@ def test_the_directory_of_the_command_matters(agent_dev: AgentDev) -> None:
 
 
 def test_own_rules_precede_the_shipped_ones(agent_dev: AgentDev, own: Path) -> None:
-    told = check(agent_dev, "--", "git", "clean", "-n")
-    assert (told["decision"], told["message"], told["origin"]) == ("deny", "clean by hand", f"{own}:3")
+    reported = check(agent_dev, "--", "git", "clean", "-n")
+    assert (reported["decision"], reported["message"], reported["origin"]) == ("deny", "clean by hand", f"{own}:3")
     assert check(agent_dev, "--", "git", "reset", "--hard")["rule"] == "reset-hard"
 
 

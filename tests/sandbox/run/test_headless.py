@@ -70,10 +70,10 @@ def test_an_editor_resolves_a_conflict(changed: AgentDev, tmp_path: Path) -> Non
 
 
 def test_an_editor_that_leaves_a_marker_resolves_nothing(changed: AgentDev) -> None:
-    mine = BEFORE.replace("line 3\n", "mine 3\n")
-    (changed.repo / "text").write_text(mine)
+    yours = BEFORE.replace("line 3\n", "mine 3\n")
+    (changed.repo / "text").write_text(yours)
     done = changed("merge", "--resolve", "text=edit", env={"EDITOR": "true"})
-    assert (done.returncode, text(changed)) == (2, mine)
+    assert (done.returncode, text(changed)) == (2, yours)
     assert "marker" in done.stderr
 
 
@@ -129,20 +129,20 @@ def test_undo_keeps_later_changes_of_the_user(changed: AgentDev) -> None:
     assert changed("merge", "--all").returncode == 0
     (changed.repo / "other").write_text("mine since\n")
     done = changed("undo", "--json")
-    told = json.loads(done.stdout)
-    assert (done.returncode, told["paths"]) == (1, ["new"])
-    assert told["skipped"] == [{"path": "other", "reason": "you changed it since the merge, in the same lines"}]
-    assert (told["mergeable"], told["kept"]) == ([], [])
+    reported = json.loads(done.stdout)
+    assert (done.returncode, reported["paths"]) == (1, ["new"])
+    assert reported["skipped"] == [{"path": "other", "reason": "you changed it since the merge, in the same lines"}]
+    assert (reported["mergeable"], reported["kept"]) == ([], [])
     assert (changed.repo / "other").read_text() == "mine since\n"
     assert not (changed.repo / "new").exists()
 
 
 def test_an_undo_offers_to_revert_the_merge_and_keep_later_user_changes(changed: AgentDev) -> None:
     changed("merge", "--all")
-    mine = AGENT.replace("line 27\n", "mine 27\n")
-    (changed.repo / "text").write_text(mine)
+    yours = AGENT.replace("line 27\n", "mine 27\n")
+    (changed.repo / "text").write_text(yours)
     done = changed("undo")
-    assert (done.returncode, text(changed)) == (1, mine)
+    assert (done.returncode, text(changed)) == (1, yours)
     assert done.stdout.startswith("skipped text: you changed it since")
     assert "to revert 1 skipped and keep your edits in it: agent-dev undo --three-way\n" in done.stdout
     assert json.loads(changed("undo", "--json").stdout)["mergeable"] == ["text"]
@@ -150,7 +150,7 @@ def test_an_undo_offers_to_revert_the_merge_and_keep_later_user_changes(changed:
     assert (done.returncode, text(changed)) == (0, BEFORE.replace("line 27\n", "mine 27\n")), done.stderr
     assert "undone text (your later changes kept)\n" in done.stdout
     assert "edited   text +2 -2 (merges both)\n" in changed("status").stdout
-    assert (changed("redo").returncode, text(changed)) == (0, mine)
+    assert (changed("redo").returncode, text(changed)) == (0, yours)
     assert json.loads(changed("undo", "--three-way", "--json").stdout)["kept"] == ["text"]
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.harness.program import PYTHON, AgentDev, tree
 from tests.harness.servers.registry import Registry
-from tests.sandbox.run.test_work import needs, work
+from tests.sandbox.run.test_everyday_work import needs, work
 
 QUIET = "--no-audit --no-fund --no-update-notifier"
 INSTALL = f"npm install {QUIET} --registry={{url}} left >&2"
@@ -35,8 +35,8 @@ def test_npm_installs_from_a_registry_and_leaves_the_homes_cache_unchanged(
     npx --offline left; cat node_modules/left/hook
     cat ~/.npm/_cacache/canary; ls -d ~/.npm/_cacache/content-v2
     """
-    said = work(agent_dev, script, "--net", "host").splitlines()
-    assert said == ["left 1", "ran", "of the home", f"{home}/.npm/_cacache/content-v2"]
+    printed = work(agent_dev, script, "--net", "host").splitlines()
+    assert printed == ["left 1", "ran", "of the home", f"{home}/.npm/_cacache/content-v2"]
     assert registry.asked.count(TARBALL) == 1
     assert tree(home / ".npm") == cache
     assert tree(repo) == before
@@ -69,9 +69,9 @@ def test_pip_installs_from_an_index_and_leaves_the_homes_cache_unchanged(
     pip install -q --disable-pip-version-check --index-url {registry.url}/simple/ left >&2
     python -m left; cat "$(pip cache dir)/canary"; echo new >"$(pip cache dir)/canary"; ls "$(pip cache dir)/"
     """
-    said = work(agent_dev, script, "--net", "host").splitlines()
-    assert said[:2] == ["left 1", "of the home"]
-    assert "canary" in said[2:]
+    printed = work(agent_dev, script, "--net", "host").splitlines()
+    assert printed[:2] == ["left 1", "of the home"]
+    assert "canary" in printed[2:]
     assert registry.asked == ["/simple/left/", WHEEL]
     assert tree(home / ".cache") == cache
     assert tree(repo) == before

@@ -49,9 +49,9 @@ def test_its_answer_is_what_the_sandbox_shows(agent_dev: AgentDev, config: Path)
     paths = [str(home / name) for name in below_home] + [str(repo / name) for name in ("a.key", "own file", ".git/HEAD")]
     paths += ["/etc/passwd", "/etc/shadow", "/etc/hostname", "/usr/bin/env", "/var/lib", "/run", "/proc/sys", "/tmp"]
     found = agent_dev("--no-merge", "--", "sh", "-c", LOOK, "sh", *paths)
-    said = {path: STATES[why(agent_dev, path)["state"]] for path in paths}
-    assert found.stdout.splitlines() == [said[path] for path in paths], said
-    assert set(said.values()) == set(STATES.values())
+    printed = {path: STATES[why(agent_dev, path)["state"]] for path in paths}
+    assert found.stdout.splitlines() == [printed[path] for path in paths], printed
+    assert set(printed.values()) == set(STATES.values())
 
 
 def test_a_setting_is_named_with_its_file_and_line(agent_dev: AgentDev, config: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_session_keeps_the_options_of_its_start(agent_dev: AgentDev, config: P
     assert why(agent_dev, str(extra), "one")["origin"] == f"ro: {extra} (--ro)"
 
 
-def test_the_text_says_it_in_three_parts(agent_dev: AgentDev, config: Path) -> None:
+def test_the_text_has_the_state_the_origin_and_a_remedy(agent_dev: AgentDev, config: Path) -> None:
     lines = agent_dev("why", "~/data/table").stdout.splitlines()
     assert lines[0] == f"{agent_dev.home}/data/table: visible: read-only"
     assert lines[1] == f"because of  ro: ~/data ({config}:1)"

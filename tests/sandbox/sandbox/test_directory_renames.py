@@ -174,8 +174,8 @@ def test_a_renamed_directory_keeps_all_metadata(agent_dev: AgentDev) -> None:
         "before = look('sub'); said = rename('sub', 'lib'); after = look('lib')\n"
         "print(json.dumps([said, before, after]))"
     )
-    said, before, after = json.loads(python(agent_dev, look))
-    assert said == "done"
+    printed, before, after = json.loads(python(agent_dev, look))
+    assert printed == "done"
     assert after == before
     assert before["/run"][0] == "0o104755"
 

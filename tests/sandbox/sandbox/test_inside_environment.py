@@ -71,7 +71,7 @@ def test_language_time_zone_and_colour_variables_are_passed_through(agent_dev: A
     assert agent_dev("--", "printenv", *env, env=env).stdout.splitlines() == list(env.values())
 
 
-def test_variables_that_say_what_the_terminal_can_do_are_passed_through(agent_dev: AgentDev) -> None:
+def test_variables_about_the_terminals_features_are_passed_through(agent_dev: AgentDev) -> None:
     env = {
         "TERM_PROGRAM": "vscode", "TERM_PROGRAM_VERSION": "1.9", "VTE_VERSION": "7200", "WT_SESSION": "1-2",
         "SSH_TTY": "/dev/pts/3",
@@ -138,9 +138,9 @@ def test_descriptors_left_open_by_the_caller_are_not_inherited(agent_dev: AgentD
     try:
         words = ["--env", "PIDS=1 self", "--", PYTHON, "-I", "-c", DESCRIPTORS]
         with agent_dev.start(*words, pass_fds=(folder,)) as process:
-            out, said = process.communicate(timeout=30)
+            out, shown = process.communicate(timeout=30)
     finally:
         os.close(folder)
-    assert process.returncode == 0, said
+    assert process.returncode == 0, shown
     found: dict[str, tuple[str, bool]] = json.loads(out)
     assert [link for link, _ in found.values() if str(tmp_path) in link] == []

@@ -83,7 +83,7 @@ def test_links_of_an_agent_are_not_followed(agent_dev: AgentDev, tmp_path: Path)
     assert (row["name"], row["uncommitted"]) == ("b", ["README.md"])
 
 
-def test_without_work_trees_that_is_said(agent_dev: AgentDev) -> None:
+def test_a_session_without_work_trees_is_reported(agent_dev: AgentDev) -> None:
     agent_dev.git("worktree", "add", "-q", "../mine", "-b", "mine")
     agent_dev.ended_session("echo x > x", "--name", "one")
     assert agent_dev.do("worktrees") == "session one has no work trees of its agent\n"

@@ -99,9 +99,9 @@ def test_each_value_is_shown_with_its_source(agent_dev: AgentDev) -> None:
 
 
 def test_the_text_output_lists_the_same_entries(agent_dev: AgentDev) -> None:
-    said = agent_dev("config", "--all").stdout
-    assert "net              host   (built-in)\n" in said
-    assert "merge            true   (built-in)\n" in said
+    printed = agent_dev("config", "--all").stdout
+    assert "net              host   (built-in)\n" in printed
+    assert "merge            true   (built-in)\n" in printed
 
 
 def test_the_text_output_leaves_defaults_out(agent_dev: AgentDev) -> None:
@@ -122,19 +122,19 @@ def test_doctor_reports_an_invalid_rule_and_ignored_settings(agent_dev: AgentDev
     rules.parent.mkdir(parents=True)
     rules.write_text("mine:\n  why: Because.\n  paths: [a]\n  pats: [x]\n")
     (agent_dev.repo / ".agent-dev.yaml").write_text("net: none\n")
-    said = found(agent_dev)
-    assert said["risk rules"][1]
-    assert f"{rules}:4: mine.pats: unknown key" in said["risk rules"][0]
-    assert "not trusted" in said["settings of this repository"][0]
+    printed = found(agent_dev)
+    assert printed["risk rules"][1]
+    assert f"{rules}:4: mine.pats: unknown key" in printed["risk rules"][0]
+    assert "not trusted" in printed["settings of this repository"][0]
 
 
 def test_doctor_does_not_tick_missing_items(agent_dev: AgentDev) -> None:
-    told = agent_dev("doctor").stdout
-    assert "\n- terminal: none: " in told
-    assert "\n✓ profile bash: " in told
-    missing = next(row for row in told.splitlines() if row.startswith("- profiles aider, claude, "))
+    reported = agent_dev("doctor").stdout
+    assert "\n- terminal: none: " in reported
+    assert "\n✓ profile bash: " in reported
+    missing = next(row for row in reported.splitlines() if row.startswith("- profiles aider, claude, "))
     assert missing.endswith(", vibe: command not found")
-    assert "\n    hint: agent-dev install NAME\n" in told
+    assert "\n    hint: agent-dev install NAME\n" in reported
 
 
 def test_doctor_reports_a_fact_common_to_all_profiles_once(agent_dev: AgentDev) -> None:

@@ -3,7 +3,7 @@
 import json
 
 from tests.harness.program import AgentDev
-from tests.sandbox.sandbox.obedient import checkpoint, obedient_agent, shown, told
+from tests.sandbox.sandbox.scripted_agent import checkpoint, obedient_agent, reported, shown
 
 
 def listed(agent_dev: AgentDev) -> dict[str, object]:
@@ -20,9 +20,9 @@ def prepared(agent_dev: AgentDev) -> None:
 def test_one_path_and_then_all_of_an_ended_session_are_restored(agent_dev: AgentDev) -> None:
     prepared(agent_dev)
     with obedient_agent(agent_dev) as process:
-        told(process, "mkdir own; echo mine >own/file; echo x >README.md")
+        reported(process, "mkdir own; echo mine >own/file; echo x >README.md")
         number = int(checkpoint(agent_dev))
-        told(process, "rm -r own docs")
+        reported(process, "rm -r own docs")
     assert listed(agent_dev) == {"docs/a": None, "docs/deep/b": None, "own/file": number}
     assert agent_dev("deleted", "--restore", "docs/deep").returncode == 0
     assert agent_dev.changes() == {"README.md": "edited", "docs/a": "deleted"}
@@ -35,10 +35,10 @@ def test_one_path_and_then_all_of_an_ended_session_are_restored(agent_dev: Agent
 def test_a_running_agent_sees_restored_files_that_it_deleted(agent_dev: AgentDev) -> None:
     prepared(agent_dev)
     with obedient_agent(agent_dev) as process:
-        told(process, "mkdir own; echo mine >own/file")
+        reported(process, "mkdir own; echo mine >own/file")
         agent_dev("checkpoint")
         was = {path: row for path, row in shown(process).items() if not row.startswith("0o4")}
-        told(process, "rm -r own docs README.md")
+        reported(process, "rm -r own docs README.md")
         assert sorted(listed(agent_dev)) == ["README.md", "docs/a", "docs/deep/b", "own/file"]
         assert agent_dev("deleted", "--restore", ".").returncode == 0
         assert {path: row for path, row in shown(process).items() if not row.startswith("0o4")} == was

@@ -97,7 +97,7 @@ def test_a_hook_of_the_repository_does_not_run(agent_dev: AgentDev, tmp_path: Pa
     assert not (tmp_path / "ran").exists()
 
 
-def test_what_cannot_be_is_refused_and_nothing_is_made(agent_dev: AgentDev, tmp_path: Path) -> None:
+def test_an_unusable_work_tree_name_is_refused_and_creates_nothing(agent_dev: AgentDev, tmp_path: Path) -> None:
     place(agent_dev, "taken").mkdir()
     branch = agent_dev.git("branch", "--show-current").strip()
     before = sorted(agent_dev.repo.parent.iterdir())

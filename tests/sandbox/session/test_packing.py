@@ -34,7 +34,7 @@ def count(folder: Path) -> int:
     return sum(len(folders) + len(files) for _, folders, files in os.walk(folder))
 
 
-def settled(agent_dev: AgentDev) -> None:
+def resolved(agent_dev: AgentDev) -> None:
     wait_until(lambda: not os.listdir(agent_dev.state / "gone"), "what was taken out is gone")
 
 
@@ -53,7 +53,7 @@ def cleaned(agent_dev: AgentDev, *words: str) -> list[tuple[str, str]]:
 def test_only_the_newest_merged_sessions_stay_uncompacted(agent_dev: AgentDev) -> None:
     config(agent_dev, "keep_merged_sessions: 2\n")
     folders = [merged(agent_dev, f"s{number}") for number in range(5)]
-    settled(agent_dev)
+    resolved(agent_dev)
     assert [is_packed(folder) for folder in folders] == [True, True, True, False, False]
     assert all(count(folder) <= SMALL for folder in folders[:3])
     assert all(count(folder) <= SMALL for folder in (agent_dev.state / "merges").iterdir())
@@ -141,7 +141,7 @@ def test_a_session_is_removed_when_its_merge_can_no_longer_be_undone(agent_dev: 
     record = checksummed_json.loads((old / "session.json").read_bytes())
     (old / "session.json").write_bytes(checksummed_json.dumps({**record, "ended": time.time_ns() - 2 * 86_400 * 10**9}))
     assert cleaned(agent_dev) == [(old.name, "removed")]
-    settled(agent_dev)
+    resolved(agent_dev)
     assert not old.exists()
     assert young.exists()
 

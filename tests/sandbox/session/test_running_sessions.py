@@ -70,13 +70,13 @@ def test_a_busy_session_can_be_inspected_at_any_time(agent_dev: AgentDev) -> Non
                 assert "Traceback" not in done.stderr, (words, done.stderr)
                 assert done.returncode == 0, (words, done.stderr)
                 if words == ("status", "--json"):
-                    told = json.loads(done.stdout)
-                    assert (told["state"], told["running"]) == ("running", True)
-                    seen += "kept" in [row["path"] for row in told["changes"]]
+                    reported = json.loads(done.stdout)
+                    assert (reported["state"], reported["running"]) == ("running", True)
+                    seen += "kept" in [row["path"] for row in reported["changes"]]
                 if words[0] == "commits":
-                    told = json.loads(done.stdout)
-                    assert told["running"]
-                    commits += bool(told["commits"])
+                    reported = json.loads(done.stdout)
+                    assert reported["running"]
+                    commits += bool(reported["commits"])
                 if words[0] in ("status", "diff", "commits"):
                     assert "still running" in done.stderr
         assert seen == rounds

@@ -36,9 +36,9 @@ def test_only_one_of_two_concurrent_runs_gets_the_name(agent_dev: AgentDev) -> N
         with agent_dev.start(*words) as one, agent_dev.start(*words) as two:
             first = [process.stdout.readline() if process.stdout else "" for process in (one, two)]
             assert sorted(first) == ["", "here\n"]
-            said = one.communicate()[1] + two.communicate()[1]
-            assert sorted((one.returncode, two.returncode)) in ([0, 2], [0, 125]), said
-            assert "--name p: " in said
+            printed = one.communicate()[1] + two.communicate()[1]
+            assert sorted((one.returncode, two.returncode)) in ([0, 2], [0, 125]), printed
+            assert "--name p: " in printed
         assert agent_dev("--name", "p", "--", "true").returncode == 0
 
 

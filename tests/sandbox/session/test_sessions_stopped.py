@@ -138,8 +138,8 @@ def test_a_launcher_killed_during_the_lower_snapshot_is_detected(agent_dev: Agen
     assert "unmerged session here" in agent_dev("--", "true").stderr
     with agent_dev.start("merge", "--all") as merging:
         answered.touch()
-        _, said = merging.communicate(timeout=60)
-    assert (merging.returncode, (agent_dev.repo / "README.md").read_text()) == (0, "# Shop\nmore\n"), said
+        _, printed = merging.communicate(timeout=60)
+    assert (merging.returncode, (agent_dev.repo / "README.md").read_text()) == (0, "# Shop\nmore\n"), printed
 
 
 def test_processes_of_a_dead_launcher_are_ended_before_a_merge(agent_dev: AgentDev) -> None:

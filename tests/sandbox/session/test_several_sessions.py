@@ -85,7 +85,7 @@ def test_a_checkpoint_counts_the_paths_that_the_log_lists(agent_dev: AgentDev) -
     assert json.loads(agent_dev.do("checkpoints", "--json"))["checkpoints"][0]["changed"] == 3
 
 
-def test_a_memory_limit_that_holds_per_process_is_announced(agent_dev: AgentDev) -> None:
+def test_a_memory_limit_per_process_is_announced(agent_dev: AgentDev) -> None:
     done = agent_dev("--limit", "memory=1G", "--", "true")
     found = {row["check"]: row["result"] for row in json.loads(agent_dev("doctor", "--json").stdout)["findings"]}
     notice = "agent-dev: memory=1G applies per process: no control group can be created"

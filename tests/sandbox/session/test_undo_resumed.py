@@ -44,12 +44,12 @@ def test_earlier_changes_of_the_user_survive_resume_undo_and_merge(agent_dev: Ag
     lines = [f"{number}\n" for number in range(9)]
     commit(agent_dev, k="".join(lines), z="z\n")
     session = agent_dev.ended_session("sed -i 's/^8$/agent/' k; rm z")
-    mine = "mine\n" + "".join(lines[1:])
-    (agent_dev.repo / "k").write_text(mine)
+    yours = "mine\n" + "".join(lines[1:])
+    (agent_dev.repo / "k").write_text(yours)
     agent_dev.do("merge", session, "--take", "k")
     agent_dev.do("--no-merge", "resume", session, "--", "true")
     agent_dev.do("undo")
-    assert (agent_dev.repo / "k").read_text() == mine
+    assert (agent_dev.repo / "k").read_text() == yours
     agent_dev.do("merge", session, "--take", "k")
     assert (agent_dev.repo / "k").read_text() == "mine\n" + "".join(lines[1:8]) + "agent\n"
 

@@ -33,8 +33,8 @@ def numbered(agent_dev: AgentDev) -> None:
 
 
 def test_a_successful_transaction_is_merged_without_a_prompt(agent_dev: AgentDev) -> None:
-    code, told = outcome(agent_dev, "--", "sh", "-c", "echo new >new; echo more >>README.md")
-    assert (code, told["state"], told["applied"]) == (0, "merged", ["README.md", "new"])
+    code, reported = outcome(agent_dev, "--", "sh", "-c", "echo new >new; echo more >>README.md")
+    assert (code, reported["state"], reported["applied"]) == (0, "merged", ["README.md", "new"])
     assert (agent_dev.repo / "new").read_text() == "new\n"
     assert waiting(agent_dev) == []
     assert agent_dev("undo").returncode == 0
@@ -43,9 +43,9 @@ def test_a_successful_transaction_is_merged_without_a_prompt(agent_dev: AgentDev
 
 @pytest.mark.parametrize("path", ["/etc", "..", "../other"])
 def test_take_with_a_path_outside_the_repository_starts_nothing(agent_dev: AgentDev, path: str) -> None:
-    code, told = outcome(agent_dev, "--take", path, "--", "touch", "new")
-    assert (code, told["state"]) == (125, "not started")
-    assert f"--take {path} is outside {agent_dev.repo}" in told["reason"]
+    code, reported = outcome(agent_dev, "--take", path, "--", "touch", "new")
+    assert (code, reported["state"]) == (125, "not started")
+    assert f"--take {path} is outside {agent_dev.repo}" in reported["reason"]
     assert agent_dev.session_directories() == []
 
 
@@ -62,9 +62,9 @@ def test_take_with_a_path_outside_the_repository_starts_nothing(agent_dev: Agent
 )
 def test_a_failed_start_prints_one_json_document_too(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
     done = agent_dev("tx", *words)
-    told = json.loads(done.stdout)
-    assert (done.returncode, told.pop("reason") in done.stderr) == (125, True)
-    assert told == {"version": 1, "state": "not started", "exit": 125}
+    reported = json.loads(done.stdout)
+    assert (done.returncode, reported.pop("reason") in done.stderr) == (125, True)
+    assert reported == {"version": 1, "state": "not started", "exit": 125}
 
 
 def test_json_as_argument_of_the_command_or_an_option_value_is_ignored(agent_dev: AgentDev) -> None:
@@ -78,8 +78,8 @@ def test_a_session_that_failed_validation_is_listed_by_its_command(agent_dev: Ag
 
 
 def test_a_transaction_without_changes_leaves_nothing(agent_dev: AgentDev) -> None:
-    code, told = outcome(agent_dev, "--", "true")
-    assert (code, told["merge"], told["session"]) == (0, None, None)
+    code, reported = outcome(agent_dev, "--", "true")
+    assert (code, reported["merge"], reported["session"]) == (0, None, None)
     assert wait_until(lambda: not agent_dev.session_directories(), "the session is gone")
 
 
@@ -100,11 +100,11 @@ def test_a_failed_transaction_changes_nothing_and_is_kept(
     agent_dev: AgentDev, words: tuple[str, ...], script: str, code: int, cause: str
 ) -> None:
     before = tree(agent_dev.repo)
-    ended, told = outcome(agent_dev, *words, "--", "sh", "-c", f"echo kept >kept; {script}")
-    assert (ended, told["exit"], told["state"], told["cause"]) == (code, code, "failed", cause)
-    assert told["reason"]
+    ended, reported = outcome(agent_dev, *words, "--", "sh", "-c", f"echo kept >kept; {script}")
+    assert (ended, reported["exit"], reported["state"], reported["cause"]) == (code, code, "failed", cause)
+    assert reported["reason"]
     assert tree(agent_dev.repo) == before
-    assert waiting(agent_dev) == [told["session"]]
+    assert waiting(agent_dev) == [reported["session"]]
     assert agent_dev.changes()["kept"] == "added"
 
 
@@ -122,16 +122,16 @@ def verdicts(agent_dev: AgentDev, *session: str) -> list[dict[str, Any]]:
 
 
 def test_the_log_records_a_verdict(agent_dev: AgentDev) -> None:
-    _, told = outcome(agent_dev, "--validate", "false", "--", "sh", "-c", "echo x >x")
+    _, reported = outcome(agent_dev, "--validate", "false", "--", "sh", "-c", "echo x >x")
     (row,) = verdicts(agent_dev)
-    assert (row["verdict"], row["cause"], row["reason"]) == ("failed", "validation", told["reason"])
+    assert (row["verdict"], row["cause"], row["reason"]) == ("failed", "validation", reported["reason"])
     assert [(step["command"][-1], step["exit"]) for step in row["steps"]] == [("echo x >x", 0), ("false", 1)]
     assert row["milliseconds"] == sum(step["milliseconds"] for step in row["steps"])
-    _, told = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
-    (row,) = verdicts(agent_dev, told["session"])
-    assert (row["verdict"], row["cause"], row["merge"]) == ("merged", None, told["merge"])
-    _, told = outcome(agent_dev, "--", "sh", "-c", "chmod +x README.md")
-    (row,) = verdicts(agent_dev, told["session"])
+    _, reported = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
+    (row,) = verdicts(agent_dev, reported["session"])
+    assert (row["verdict"], row["cause"], row["merge"]) == ("merged", None, reported["merge"])
+    _, reported = outcome(agent_dev, "--", "sh", "-c", "chmod +x README.md")
+    (row,) = verdicts(agent_dev, reported["session"])
     assert (row["verdict"], row["cause"]) == ("failed", "risk")
 
 
@@ -141,9 +141,9 @@ def test_the_log_of_each_candidate_records_its_verdict(agent_dev: AgentDev) -> N
 
 
 def test_a_validation_sees_the_changes_and_its_output_is_applied(agent_dev: AgentDev) -> None:
-    code, told = outcome(agent_dev, "--validate", "cat made >seen", "--", "sh", "-c", "echo one >made")
-    assert (code, told["applied"], (agent_dev.repo / "seen").read_text()) == (0, ["made", "seen"], "one\n")
-    assert [step["exit"] for step in told["steps"]] == [0, 0]
+    code, reported = outcome(agent_dev, "--validate", "cat made >seen", "--", "sh", "-c", "echo one >made")
+    assert (code, reported["applied"], (agent_dev.repo / "seen").read_text()) == (0, ["made", "seen"], "one\n")
+    assert [step["exit"] for step in reported["steps"]] == [0, 0]
 
 
 def test_a_validation_runs_even_without_changes(agent_dev: AgentDev) -> None:
@@ -151,23 +151,23 @@ def test_a_validation_runs_even_without_changes(agent_dev: AgentDev) -> None:
 
 
 def test_validations_after_a_failure_are_not_run(agent_dev: AgentDev) -> None:
-    _, told = outcome(agent_dev, "--validate", "touch validated", "--", "sh", "-c", "echo x >x; exit 1")
-    assert len(told["steps"]) == 1
+    _, reported = outcome(agent_dev, "--validate", "touch validated", "--", "sh", "-c", "echo x >x; exit 1")
+    assert len(reported["steps"]) == 1
     assert agent_dev.changes() == {"x": "added"}
 
 
 @pytest.mark.parametrize(
-    ("words", "script", "said"),
+    ("words", "script", "printed"),
     [
         (("--limit", "time=4s"), "echo x >x; sleep 300", "stopped: reached the limit time=4s"),
         (("--limit", "time=4s", "--timeout", "1h"), "echo x >x; sleep 300", "stopped: reached the limit time=4s"),
         (("--limit", "file-size=64K"), "head -c 65537 /dev/zero >x", "stopped: reached the limit file-size=64K"),
     ],
 )
-def test_a_reached_limit_is_reported_as_the_cause(agent_dev: AgentDev, words: tuple[str, ...], script: str, said: str) -> None:
-    code, told = outcome(agent_dev, *words, "--", "sh", "-c", script)
-    assert "cause" in told, told
-    assert (code, told["cause"], told["reason"]) == (1, "limit", said)
+def test_a_reached_limit_is_reported_as_the_cause(agent_dev: AgentDev, words: tuple[str, ...], script: str, printed: str) -> None:
+    code, reported = outcome(agent_dev, *words, "--", "sh", "-c", script)
+    assert "cause" in reported, reported
+    assert (code, reported["cause"], reported["reason"]) == (1, "limit", printed)
     assert agent_dev.changes() == {"x": "added"}
 
 
@@ -195,9 +195,9 @@ def test_a_conflict_with_a_concurrent_change_merges_nothing(agent_dev: AgentDev)
         assert process.stderr is not None
         assert process.stderr.readline() == "ready\n"
         (agent_dev.repo / "lines").write_text(NUMBERS.replace("line 3\n", "mine\n"))
-        said, _ = process.communicate("\n", timeout=60)
-    told = json.loads(said)
-    assert (process.returncode, told["cause"], told["applied"]) == (1, "conflict", [])
+        printed, _ = process.communicate("\n", timeout=60)
+    reported = json.loads(printed)
+    assert (process.returncode, reported["cause"], reported["applied"]) == (1, "conflict", [])
     assert (agent_dev.repo / "lines").read_text() == NUMBERS.replace("line 3\n", "mine\n")
     assert not (agent_dev.repo / "new").exists()
 
@@ -220,9 +220,9 @@ def test_an_unchanged_tree_is_reported(agent_dev: AgentDev) -> None:
 
 
 def test_only_paths_named_by_take_are_applied_and_the_rest_waits(agent_dev: AgentDev) -> None:
-    code, told = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
-    assert (code, told["applied"], [one["path"] for one in told["skipped"]]) == (0, ["sub/a"], ["b"])
-    assert waiting(agent_dev) == [told["session"]]
+    code, reported = outcome(agent_dev, "--take", "sub", "--", "sh", "-c", "echo a >sub/a; echo b >b")
+    assert (code, reported["applied"], [one["path"] for one in reported["skipped"]]) == (0, ["sub/a"], ["b"])
+    assert waiting(agent_dev) == [reported["session"]]
 
 
 @pytest.mark.parametrize(
@@ -240,15 +240,15 @@ def test_take_without_matching_changes_is_reported(
     agent_dev: AgentDev, take: tuple[str, ...], code: int, cause: str | None, unchanged: list[str]
 ) -> None:
     flags = [word for path in take for word in ("--take", path)]
-    ended, told = outcome(agent_dev, *flags, "--", "touch", "b")
-    assert (ended, told["cause"], told["unchanged"], told["exit"]) == (code, cause, unchanged, code)
+    ended, reported = outcome(agent_dev, *flags, "--", "touch", "b")
+    assert (ended, reported["cause"], reported["unchanged"], reported["exit"]) == (code, cause, unchanged, code)
     assert (agent_dev.repo / "b").exists() == ("b" in take)
     (agent_dev.repo / "b").unlink(missing_ok=True)
-    said = agent_dev("tx", *flags, "--", "touch", "b").stderr
+    printed = agent_dev("tx", *flags, "--", "touch", "b").stderr
     if cause:
-        assert f"nothing was merged: --take {', '.join(take)}: no such path" in said
+        assert f"nothing was merged: --take {', '.join(take)}: no such path" in printed
     else:
-        assert [line for line in said.splitlines() if "--take" in line and "no changes" in line] == [
+        assert [line for line in printed.splitlines() if "--take" in line and "no changes" in line] == [
             f"agent-dev: --take {path}: no changes" for path in unchanged
         ]
 
@@ -256,8 +256,8 @@ def test_take_without_matching_changes_is_reported(
 def test_ignored_files_are_excluded_unless_requested(agent_dev: AgentDev) -> None:
     (agent_dev.repo / ".gitignore").write_text("built/\n")
     script = "mkdir built; echo x >built/x; chmod +x built/x; echo y >y"
-    code, told = outcome(agent_dev, "--", "sh", "-c", script)
-    assert (code, told["applied"], told["session"]) == (0, ["y"], None)
+    code, reported = outcome(agent_dev, "--", "sh", "-c", script)
+    assert (code, reported["applied"], reported["session"]) == (0, ["y"], None)
     assert waiting(agent_dev) == []
     assert outcome(agent_dev, "--include-ignored", "--", "sh", "-c", "mkdir built; echo x >built/x")[1]["applied"] == ["built/x"]
 

@@ -29,14 +29,14 @@ def verdicts(agent_dev: AgentDev, session: str = "") -> list[str]:
     ],
 )
 def test_changes_of_a_failed_command_are_rolled_back_with_its_exit_code(inside: AgentDev, command: str, code: int) -> None:
-    said, told = run_script(inside, f"echo before >kept; tx {command}; echo $?; {PRINT_FILES}; cat sub/app.py")
-    assert said == f"{code}\nREADME.md: # Shop\nkept: before\nsub:\nprint('two')\n"
-    assert f"rolled back to checkpoint 1: {command.split(maxsplit=1)[0]} exited with status {code}" in told
+    printed, reported = run_script(inside, f"echo before >kept; tx {command}; echo $?; {PRINT_FILES}; cat sub/app.py")
+    assert printed == f"{code}\nREADME.md: # Shop\nkept: before\nsub:\nprint('two')\n"
+    assert f"rolled back to checkpoint 1: {command.split(maxsplit=1)[0]} exited with status {code}" in reported
 
 
 def test_changes_of_a_successful_command_are_kept(inside: AgentDev) -> None:
-    said, told = run_script(inside, f"agent-dev tx -- sh -c 'echo x >new; rm -r sub'; echo $?; {PRINT_FILES}")
-    assert (said, told.count("rolled back")) == ("0\nREADME.md: # Shop\nnew: x\n", 0)
+    printed, reported = run_script(inside, f"agent-dev tx -- sh -c 'echo x >new; rm -r sub'; echo $?; {PRINT_FILES}")
+    assert (printed, reported.count("rolled back")) == ("0\nREADME.md: # Shop\nnew: x\n", 0)
     assert verdicts(inside) == ["committed"]
 
 
@@ -44,10 +44,10 @@ def test_changes_of_a_successful_command_are_kept(inside: AgentDev) -> None:
 def test_inner_transactions_work_with_landlock_and_the_policy(inside: AgentDev, more: str) -> None:
     config = Path(inside.env["XDG_CONFIG_HOME"]) / "agent-dev/config.yaml"
     config.write_text(f"{config.read_text()}{more}\n")
-    said, _ = run_script(
+    printed, _ = run_script(
         inside, f"tx sh -c 'rm -rf sub; exit 3'; echo $?; tx sh -c 'rm -rf sub; echo y >new'; echo $?; {PRINT_FILES}"
     )
-    assert said == "3\n0\nREADME.md: # Shop\nnew: y\n"
+    assert printed == "3\n0\nREADME.md: # Shop\nnew: y\n"
 
 
 def test_changes_are_kept_only_when_every_validation_passes(inside: AgentDev) -> None:
@@ -55,10 +55,10 @@ def test_changes_are_kept_only_when_every_validation_passes(inside: AgentDev) ->
     tx --validate 'test -e new' --validate='echo w >more; test $(cat new) = x' -- sh -c 'echo x >new'; echo $?
     tx --validate 'test -e new' --validate 'echo w >most; exit 7' --validate 'echo v >last' sh -c 'rm new'; echo $?
     tx --validate true --validate 'echo w >most; exit 7' --validate 'echo v >last' rm new; echo $?; {PRINT_FILES}"""
-    said, told = run_script(inside, script)
-    assert said == "0\n1\n1\nREADME.md: # Shop\nmore: w\nnew: x\nsub:\n"
-    assert "rolled back to checkpoint 2: the validation exited with status 1: test -e new" in told
-    assert "the validation exited with status 7: echo w >most; exit 7" in told
+    printed, reported = run_script(inside, script)
+    assert printed == "0\n1\n1\nREADME.md: # Shop\nmore: w\nnew: x\nsub:\n"
+    assert "rolled back to checkpoint 2: the validation exited with status 1: test -e new" in reported
+    assert "the validation exited with status 7: echo w >most; exit 7" in reported
 
 
 def test_a_timeout_rolls_back_and_kills_every_started_process(inside: AgentDev) -> None:
@@ -66,9 +66,9 @@ def test_a_timeout_rolls_back_and_kills_every_started_process(inside: AgentDev) 
     echo 'echo $$ >/tmp/pid; sleep 300; echo y >late' >/tmp/lasting
     tx --timeout 2 sh -c 'echo x >new; (trap "" TERM; setsid sh /tmp/lasting &); sleep 300'; echo $?
     kill -0 $(cat /tmp/pid) 2>/dev/null || echo killed; {PRINT_FILES}"""
-    said, told = run_script(inside, script)
-    assert said == f"124\nkilled\n{NAMES}"
-    assert "rolled back to checkpoint 1: timed out after 2 s" in told
+    printed, reported = run_script(inside, script)
+    assert printed == f"124\nkilled\n{NAMES}"
+    assert "rolled back to checkpoint 1: timed out after 2 s" in reported
 
 
 def test_only_selected_paths_are_kept(inside: AgentDev) -> None:
@@ -77,25 +77,25 @@ def test_only_selected_paths_are_kept(inside: AgentDev) -> None:
     echo before >kept; cd sub
     tx --take ../lib/new --take=../odd%name --take ../nowhere sh -c 'cd ..; echo after >kept; {change}'; echo $?
     cd ..; {PRINT_FILES}; ls lib lib/new; cat sub/app.py"""
-    said, _ = run_script(inside, script)
+    printed, _ = run_script(inside, script)
     names = "README.md: # Shop\nkept: before\nlib:\nodd%name: z\nsub:\n"
-    assert said == f"0\n{names}lib:\nnew\n\nlib/new:\nx\nprint('two')\n"
+    assert printed == f"0\n{names}lib:\nnew\n\nlib/new:\nx\nprint('two')\n"
     assert verdicts(inside) == ["committed"]
 
 
 def test_more_paths_than_the_protocol_allows_start_nothing(inside: AgentDev) -> None:
-    said, told = run_script(inside, f"tx --take {'x' * 1100} sh -c 'echo x >new'; echo $?; {PRINT_FILES}")
-    assert said == f"125\n{NAMES}"
-    assert "not started: too many paths for one request" in told
+    printed, reported = run_script(inside, f"tx --take {'x' * 1100} sh -c 'echo x >new'; echo $?; {PRINT_FILES}")
+    assert printed == f"125\n{NAMES}"
+    assert "not started: too many paths for one request" in reported
 
 
 def test_json_has_the_same_keys_as_outside(inside: AgentDev) -> None:
     outside = json.loads(inside("tx", "--json", "--", "sh", "-c", "echo said; exit 3").stdout)
     documents = "".join(f"tx --json {words} >/tmp/{number}; " for number, words in enumerate(JSON))
-    said, _ = run_script(
+    printed, _ = run_script(
         inside, f"{documents} rm -f /run/agent-dev/control 2>/dev/null; cat /tmp/0; echo ,; cat /tmp/1; echo ,; cat /tmp/2"
     )
-    rows = json.loads(f"[{said}]")
+    rows = json.loads(f"[{printed}]")
     assert [set(row) for row in rows] == [set(outside)] * 3
     found = [(row["state"], row["exit"], row["cause"], [step["exit"] for step in row["steps"]]) for row in rows]
     assert found == [("merged", 0, None, [0, 0]), ("failed", 3, "command", [3]), ("failed", 1, "validation", [0, 1])]
@@ -117,17 +117,17 @@ JSON = ("--validate true -- sh -c 'echo said >new'", "-- sh -c 'echo said; exit 
     ],
 )
 def test_a_reached_limit_rolls_back(inside: AgentDev, limit: str, command: str, code: int, why: str) -> None:
-    said, told = run_script(
+    printed, reported = run_script(
         inside, f"cat >/tmp/script <<'E'\n{command}\nE\ntx --limit {limit} sh /tmp/script; echo $?; {PRINT_FILES}"
     )
-    assert said == f"{code}\n{NAMES}"
-    assert why in told
+    assert printed == f"{code}\n{NAMES}"
+    assert why in reported
 
 
 def test_options_of_merge_are_accepted_and_have_no_effect(inside: AgentDev) -> None:
     words = "--allow executable --include-risky --include-ignored --yes-delete-many"
-    said, _ = run_script(inside, f"tx {words} -- sh -c 'echo x >new; chmod +x new'; echo $?; {PRINT_FILES}")
-    assert said == "0\nREADME.md: # Shop\nnew: x\nsub:\n"
+    printed, _ = run_script(inside, f"tx {words} -- sh -c 'echo x >new; chmod +x new'; echo $?; {PRINT_FILES}")
+    assert printed == "0\nREADME.md: # Shop\nnew: x\nsub:\n"
 
 
 SETUP = "from setuptools import setup; setup(name='shop', version='1', packages=['shop'])"
@@ -146,17 +146,17 @@ def test_a_failed_pip_install_leaves_the_previous_files(inside: AgentDev) -> Non
     {FILES} >/tmp/before
     tx {install} --upgrade ./one ./two >/dev/null 2>&1; echo $?
     {FILES} | cmp - /tmp/before && cat lib/shop/__init__.py"""
-    said, told = run_script(inside, script)
-    assert said == "0\none\n1\none\n", told
+    printed, reported = run_script(inside, script)
+    assert printed == "0\none\n1\none\n", reported
 
 
 def test_an_inner_rollback_leaves_the_outer_and_an_outer_includes_the_inner(inside: AgentDev) -> None:
     inner = "echo a >a; tx sh -c 'echo b >b; exit 1'; tx sh -c 'echo c >c'"
-    said, _ = run_script(
+    printed, _ = run_script(
         inside, f'tx sh -c "{inner}"; echo $?; {PRINT_FILES}; tx sh -c "echo d >a; {inner}; exit 2"; echo $?; {PRINT_FILES}'
     )
     one = "README.md: # Shop\na: a\nc: c\nsub:\n"
-    assert said == f"0\n{one}2\n{one}"
+    assert printed == f"0\n{one}2\n{one}"
     assert verdicts(inside) == ["rolled back", "committed", "committed", "rolled back", "committed", "rolled back"]
 
 
@@ -169,15 +169,15 @@ def test_two_concurrent_transactions_take_turns_and_keep_each_others_changes(ins
     until grep -q waiting /tmp/told; do sleep 0.02; done
     echo >/tmp/go
     wait $first; echo $?; wait $second; echo $?; {PRINT_FILES}"""
-    said, _ = run_script(inside, script)
-    assert said == "1\n0\nREADME.md: # Shop\nb: b\nsub:\n"
+    printed, _ = run_script(inside, script)
+    assert printed == "1\n0\nREADME.md: # Shop\nb: b\nsub:\n"
 
 
 def test_a_killed_transaction_is_rolled_back(inside: AgentDev) -> None:
-    said, _ = run_script(
+    printed, _ = run_script(
         inside, f"tx sh -c 'echo x >new; kill -9 $PPID; exec true'; while test -e new; do sleep 0.02; done; {PRINT_FILES}"
     )
-    assert said == NAMES
+    assert printed == NAMES
 
 
 def test_the_inner_of_a_killed_and_rolled_back_transaction_cannot_commit(inside: AgentDev) -> None:
@@ -191,8 +191,8 @@ def test_the_inner_of_a_killed_and_rolled_back_transaction_cannot_commit(inside:
     echo >/tmp/go
     until test -e /tmp/out; do sleep 0.02; done
     cat /tmp/code /tmp/told; {PRINT_FILES}"""
-    said, _ = run_script(inside, script)
-    assert said == f"1\nagent-dev: rolled back together with the outer transaction\n{NAMES}"
+    printed, _ = run_script(inside, script)
+    assert printed == f"1\nagent-dev: rolled back together with the outer transaction\n{NAMES}"
 
 
 OPEN = "tx sh -c 'echo x >x; : >/tmp/in; exec sleep 60' & until test -e /tmp/in; do sleep 0.02; done; echo y >y"
@@ -223,7 +223,7 @@ def test_the_next_holder_rolls_back_a_transaction_of_a_killed_launcher(inside: A
     assert inside("resume", "--", "sh", "-c", f"{PRINT_FILES} >/tmp/x; cat /tmp/x").stdout == "README.md: # Shop\nkept: k\nsub:\n"
 
 
-def doorkeeper(launcher: int) -> int:
+def control_server(launcher: int) -> int:
     """Return the control server's PID: the child of the launcher whose descriptor 3 is a socket."""
     [found] = [pid for pid in children(launcher) if open_descriptors(pid).get(3, "").startswith("socket:")]
     return found
@@ -236,16 +236,16 @@ def test_the_session_end_rolls_back_what_a_killed_control_server_left_open(insid
         assert process.stdout is not None
         assert process.stdin is not None
         assert process.stdout.readline() == "ready\n"
-        os.kill(doorkeeper(process.pid), signal.SIGKILL)
+        os.kill(control_server(process.pid), signal.SIGKILL)
         process.stdin.write("go on\n")
         process.stdin.flush()
         assert [process.stdout.readline() for _ in range(2)] == ["1\n", "125\n"]
         if killed:
             process.send_signal(signal.SIGKILL)
-        _, told = process.communicate("end\n", timeout=60)
-    assert "control socket" in told
+        _, reported = process.communicate("end\n", timeout=60)
+    assert "control socket" in reported
     wait_until(lambda: inside.sessions()[0]["state"] != "running", "the session is over")
-    assert ("the agent left a transaction open: rolled back to checkpoint 1" in told) is not killed
+    assert ("the agent left a transaction open: rolled back to checkpoint 1" in reported) is not killed
     assert inside.changes() == {"kept": "added"}
     assert verdicts(inside, inside.sessions()[0]["session"]) == ["left open"]
 
@@ -255,21 +255,21 @@ def test_an_agent_takes_and_restores_checkpoints(inside: AgentDev) -> None:
     done = inside("--no-merge", "--", "sh", "-c", script)
     assert done.stdout == "checkpoint 1\nrolled back to checkpoint 1\n1\nagent-dev: no such checkpoint\n"
     assert done.returncode == 1
-    told = json.loads(inside("checkpoints", "--json").stdout)["checkpoints"][0]
-    assert (told["cause"], told["message"]) == ("the agent", "one")
+    reported = json.loads(inside("checkpoints", "--json").stdout)["checkpoints"][0]
+    assert (reported["cause"], reported["message"]) == ("the agent", "one")
 
 
 def test_a_path_outside_the_repository_cannot_be_kept(inside: AgentDev) -> None:
-    said, told = run_script(inside, f"tx --take /etc sh -c 'echo x >new'; echo $?; {PRINT_FILES}")
-    assert said == f"1\n{NAMES}"
-    assert "/etc is outside the repository" in told
+    printed, reported = run_script(inside, f"tx --take /etc sh -c 'echo x >new'; echo $?; {PRINT_FILES}")
+    assert printed == f"1\n{NAMES}"
+    assert "/etc is outside the repository" in reported
 
 
 def test_without_the_option_a_session_has_no_control_socket(agent_dev: AgentDev) -> None:
-    said, _ = run_script(
+    printed, _ = run_script(
         agent_dev, "ls -d /run/agent-dev/control /run/agent-dev/bin 2>/dev/null; echo $PATH | grep -c agent-dev/bin; true"
     )
-    assert said == "0\n"
+    assert printed == "0\n"
 
 
 def test_the_control_socket_is_removed_with_the_session(inside: AgentDev) -> None:

@@ -14,11 +14,11 @@ LIST = "echo a >a; echo said\n\n# a comment\necho b >b; exit 3\n  echo c >c\n"
 
 
 def test_each_line_of_a_list_is_a_separate_transaction(inside: AgentDev) -> None:
-    said, told = run_script(
+    printed, reported = run_script(
         inside, f"printf '{LIST}' >/tmp/list; tx --many /tmp/list; echo $?; {PRINT_FILES}; tx --many - </tmp/list >&2; echo $?"
     )
-    assert said == "said\n1\nREADME.md: # Shop\na: a\nc: c\nsub:\n1\n"
-    assert "2 of 3: echo b >b; exit 3\nagent-dev: rolled back to checkpoint 2: /bin/sh exited with status 3\n" in told
+    assert printed == "said\n1\nREADME.md: # Shop\na: a\nc: c\nsub:\n1\n"
+    assert "2 of 3: echo b >b; exit 3\nagent-dev: rolled back to checkpoint 2: /bin/sh exited with status 3\n" in reported
 
 
 def test_a_list_prints_the_same_json_as_outside_up_to_the_first_success(inside: AgentDev) -> None:
@@ -26,35 +26,37 @@ def test_a_list_prints_the_same_json_as_outside_up_to_the_first_success(inside: 
     outside = json.loads(inside("tx", "--many", inside.home / "list", "--jobs", "1", "--first", "--json").stdout)
     script = f"cat >/tmp/list; tx --many /tmp/list --jobs 1 --first --json; {PRINT_FILES} >&2"
     done = inside("--no-merge", "--", "sh", "-c", script, input=(inside.home / "list").read_text())
-    told = json.loads(done.stdout)
+    reported = json.loads(done.stdout)
 
     def shape(document: dict[str, Any]) -> list[Any]:
         jobs = [(set(job), *(job[key] for key in ("line", "state", "exit", "cause"))) for job in document["jobs"]]
         return [set(document), document["state"], document["exit"], jobs]
 
-    assert shape(told) == shape(outside)
-    assert [job["cause"] for job in told["jobs"]] == ["command", None, "not needed"]
+    assert shape(reported) == shape(outside)
+    assert [job["cause"] for job in reported["jobs"]] == ["command", None, "not needed"]
     assert "\nb: b\nsub:\n" in done.stderr
 
 
 @pytest.mark.parametrize("many", ["2", "02", "99999999999999999999"])
 def test_parallel_jobs_in_a_shared_tree_are_refused(inside: AgentDev, many: str) -> None:
-    said, told = run_script(inside, f"echo 'echo x >new' >/tmp/list; tx --many /tmp/list --jobs {many}; echo $?; {PRINT_FILES}")
-    assert said == f"125\n{NAMES}"
-    first, hint, *rest = told.splitlines()
+    printed, reported = run_script(
+        inside, f"echo 'echo x >new' >/tmp/list; tx --many /tmp/list --jobs {many}; echo $?; {PRINT_FILES}"
+    )
+    assert printed == f"125\n{NAMES}"
+    first, hint, *rest = reported.splitlines()
     assert first.endswith(f"--jobs {many}: inside a session all commands change the same tree, so they run one after another")
     assert hint == "agent-dev: hint: remove --jobs; outside, agent-dev tx --many gives each command its own view"
     assert not any("jobs" in line for line in rest)
 
 
 def test_one_parallel_job_is_accepted_for_a_list(inside: AgentDev) -> None:
-    said, _ = run_script(inside, f"echo 'echo x >new' >/tmp/list; tx --many /tmp/list --jobs 01; echo $?; {PRINT_FILES}")
-    assert said == "0\nREADME.md: # Shop\nnew: x\nsub:\n"
+    printed, _ = run_script(inside, f"echo 'echo x >new' >/tmp/list; tx --many /tmp/list --jobs 01; echo $?; {PRINT_FILES}")
+    assert printed == "0\nREADME.md: # Shop\nnew: x\nsub:\n"
 
 
 def test_commands_of_a_list_from_stdin_get_an_empty_stdin(inside: AgentDev) -> None:
-    said, told = run_script(inside, f"printf 'cat >new; test -e /proc/self/fd/0\n' | tx --many -; echo $?; {PRINT_FILES}")
-    assert said == "0\nREADME.md: # Shop\nnew:\nsub:\n", told
+    printed, reported = run_script(inside, f"printf 'cat >new; test -e /proc/self/fd/0\n' | tx --many -; echo $?; {PRINT_FILES}")
+    assert printed == "0\nREADME.md: # Shop\nnew:\nsub:\n", reported
 
 
 def test_an_interrupted_list_starts_no_further_command(inside: AgentDev) -> None:

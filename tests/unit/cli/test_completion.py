@@ -52,7 +52,7 @@ def test_options_take_a_value_exactly_if_their_parser_says_so() -> None:
         assert {name: known[name] for name in takes_value} == takes_value
 
 
-def test_every_subcommand_is_offered_with_what_it_does() -> None:
+def test_every_subcommand_is_offered_with_a_description() -> None:
     verbs = {*(word for names in main.VERB_GROUPS.values() for word in names), *main._PLAIN_VERBS}
     assert words("") == verbs
     assert all(about for _, about in expected("").words)
@@ -128,7 +128,7 @@ def test_names_and_paths_are_asked_for_where_they_are_wanted(line: str, sources:
     assert expected(line).sources == sources
 
 
-def test_the_options_before_a_subcommand_say_where_to_look() -> None:
+def test_options_before_a_subcommand_are_found() -> None:
     assert expected("-C /src --config=c.yaml merge --take x ").options == (
         ("-C", "/src"),
         ("--config", "c.yaml"),

@@ -61,7 +61,7 @@ def test_an_existing_file_is_changed_or_left_but_never_written_over() -> None:
     facts = Facts((), (), {}, (), "/c.yaml", has_config=True)
     assert [one.value for one in asked(DEFAULTS, facts)["write"].choices] == [
         questions.UPDATE,
-        questions.BESIDE,
+        questions.NEXT_TO_IT,
         questions.NOTHING,
     ]
     assert initial_picks(facts, DEFAULTS, ())["write"] == (questions.UPDATE,)

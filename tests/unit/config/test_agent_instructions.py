@@ -10,7 +10,7 @@ VARIABLES = ("instructions_set", (("SETTINGS", "{instructions_folder}/a.json"), 
 FILES = ("instructions_files", (("a.json", '{"read": "{instructions_file}"}'),))
 
 
-def test_a_profile_without_a_way_gets_no_instructions() -> None:
+def test_a_profile_without_a_key_for_instructions_gets_none() -> None:
     assert agent_instructions(Profile("x", agent=(("npm", "x"),)), "/repo").as_dict() == {
         "options": (),
         "variables": (),
@@ -57,7 +57,7 @@ def test_without_instructions_only_other_seeds_are_left() -> None:
         (Profile("x", policy="off"), "/repo is a copy-on-write view", "A policy denies"),
     ],
 )
-def test_the_text_says_what_holds_in_this_sandbox(profile: Profile, expected: str, absent: str) -> None:
+def test_the_instructions_describe_this_sandbox(profile: Profile, expected: str, absent: str) -> None:
     text = describe_sandbox(profile, "/repo")
     assert expected in text
     assert absent not in text

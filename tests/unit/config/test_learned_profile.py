@@ -34,7 +34,7 @@ def test_control_characters_of_an_agent_do_not_reach_the_draft() -> None:
     assert "\x1b" not in draft_text("claude", LEARNED, HOME)
 
 
-def test_a_directory_stands_for_many_of_its_entries_but_never_the_home() -> None:
+def test_a_directory_replaces_many_of_its_entries_but_never_the_home() -> None:
     few = [f"{HOME}/one/{name}" for name in "ab"]
     many = [f"{HOME}/many/{name}" for name in "abc"]
     own = [f"{HOME}/{name}" for name in "xyz"]

@@ -71,10 +71,10 @@ MISSING = {"hooks": [{"type": "command", "command": f"node {HOME}/gone.js"}]}
          {"mcpServers": {"y": {"command": "z"}}}, ["mcpServers.x.cwd"]),
     ],
 )  # fmt: skip
-def test_what_names_a_path_that_is_missing_inside_is_dropped(
+def test_a_setting_with_a_path_missing_inside_is_dropped(
     before: dict[str, Any], after: dict[str, Any], dropped: list[str]
 ) -> None:
-    fitted, edits = settings_rules.fit(before, locate)
+    fitted, edits = settings_rules.translate_paths(before, locate)
     assert fitted == after
     assert [edit.where for edit in edits] == dropped
     assert {edit.action for edit in edits} <= {"dropped"}
@@ -82,7 +82,7 @@ def test_what_names_a_path_that_is_missing_inside_is_dropped(
 
 def test_paths_of_the_agent_home_are_rewritten() -> None:
     document = {"dir": "/home/ada/aihome/.x", "hooks": {"Stop": ["sh '/home/ada/aihome/.claude/hooks/x.sh'; true"]}}
-    fitted, edits = settings_rules.fit(document, locate)
+    fitted, edits = settings_rules.translate_paths(document, locate)
     assert fitted == {"dir": "/home/ada/.x", "hooks": {"Stop": ["sh '/home/ada/.claude/hooks/x.sh'; true"]}}
     assert edits[0] == Edit("rewritten", "dir", "/home/ada/aihome/.x -> /home/ada/.x")
     assert [edit.action for edit in edits] == ["rewritten", "rewritten"]
@@ -97,7 +97,7 @@ def test_paths_of_the_agent_home_are_rewritten() -> None:
         ("hooks:\n", False),
     ],
 )
-def test_front_matter_with_hooks_runs_by_itself(text: str, runs: bool) -> None:  # noqa: FBT001
+def test_front_matter_with_hooks_runs_automatically(text: str, runs: bool) -> None:  # noqa: FBT001
     assert settings_rules.starts_programs(text) is runs
 
 

@@ -8,7 +8,7 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.merge.decision import Digests, PathDecision, Verdict, decide
 
 FILE, DIR, SYMLINK = FileType.FILE, FileType.DIRECTORY, FileType.SYMLINK
-CLEAN_AGENT, ALREADY, KEEP_MINE, MERGE_TEXT, CONFLICT = Verdict
+CLEAN_AGENT, ALREADY, KEEP_YOURS_, MERGE_TEXT, CONFLICT = Verdict
 TAG, TAG2 = (("user.tag", b"1"),), (("user.tag", b"2"),)
 
 Version = tuple[Entry | None, bytes | None]  # an entry, and the digest of a file's content
@@ -41,13 +41,13 @@ DEVICE: Version = (Entry(FileType.DEVICE), None)
 EVERY = (NONE, A, B, C, A_X, B_X, A_P, B_P, A_TAG, A_TAG2, B_TAG, UNKNOWN, L, M, N, D, D_P, D_G, FIFO, FIFO_P, SOCKET, DEVICE)
 
 
-def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = True) -> PathDecision:
-    digests = Digests(base[1], mine[1], agent[1])
-    return decide(base[0], mine[0], agent[0], digests, is_text=is_text)
+def decided(base: Version, yours: Version, agent: Version, *, is_text: bool = True) -> PathDecision:
+    digests = Digests(base[1], yours[1], agent[1])
+    return decide(base[0], yours[0], agent[0], digests, is_text=is_text)
 
 
 @pytest.mark.parametrize(
-    ("base", "mine", "agent", "verdict", "mode"),
+    ("base", "yours", "agent", "verdict", "mode"),
     [
         # changed by the agent alone
         (NONE, NONE, A, CLEAN_AGENT, 0o644),
@@ -88,16 +88,16 @@ def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = Tru
         (UNKNOWN, B, B, ALREADY, 0o644),
         (UNKNOWN, NONE, NONE, ALREADY, 0),
         # content on one side, mode or attributes on the other
-        (A, B, A_X, KEEP_MINE, 0o755),
+        (A, B, A_X, KEEP_YOURS_, 0o755),
         (A, A_X, B, CLEAN_AGENT, 0o755),
-        (A, B, B_X, KEEP_MINE, 0o755),
+        (A, B, B_X, KEEP_YOURS_, 0o755),
         (A, B_X, B, ALREADY, 0o755),
         (A, B_X, A_X, ALREADY, 0o755),
         (A, A_X, B_X, CLEAN_AGENT, 0o755),
-        (A, B, A_TAG, KEEP_MINE, 0o644),
+        (A, B, A_TAG, KEEP_YOURS_, 0o644),
         (A, A_TAG, B, CLEAN_AGENT, 0o644),
-        (A, A_X, A_TAG, KEEP_MINE, 0o755),
-        (A, A_TAG, A_X, KEEP_MINE, 0o755),
+        (A, A_X, A_TAG, KEEP_YOURS_, 0o755),
+        (A, A_TAG, A_X, KEEP_YOURS_, 0o755),
         # content on both sides
         (A, B, C, MERGE_TEXT, 0o644),
         (A, B_X, C, MERGE_TEXT, 0o755),
@@ -105,13 +105,13 @@ def decided(base: Version, mine: Version, agent: Version, *, is_text: bool = Tru
         (A, B_X, C_X, MERGE_TEXT, 0o755),
     ],
 )
-def test_compatible_changes_are_merged(base: Version, mine: Version, agent: Version, verdict: Verdict, mode: int) -> None:
-    decision = decided(base, mine, agent)
+def test_compatible_changes_are_merged(base: Version, yours: Version, agent: Version, verdict: Verdict, mode: int) -> None:
+    decision = decided(base, yours, agent)
     assert (decision.verdict, decision.mode, decision.why) == (verdict, mode, "")
 
 
 @pytest.mark.parametrize(
-    ("base", "mine", "agent", "why"),
+    ("base", "yours", "agent", "why"),
     [
         # added on both sides
         (NONE, A, B, "both added it, with different contents"),
@@ -162,8 +162,8 @@ def test_compatible_changes_are_merged(base: Version, mine: Version, agent: Vers
         (A, B, UNKNOWN, "its content is unknown on one side"),
     ],
 )
-def test_incompatible_changes_conflict(base: Version, mine: Version, agent: Version, why: str) -> None:
-    assert decided(base, mine, agent) == PathDecision(CONFLICT, why)
+def test_incompatible_changes_conflict(base: Version, yours: Version, agent: Version, why: str) -> None:
+    assert decided(base, yours, agent) == PathDecision(CONFLICT, why)
 
 
 def test_two_edits_of_a_binary_file_conflict() -> None:
@@ -171,11 +171,11 @@ def test_two_edits_of_a_binary_file_conflict() -> None:
 
 
 @pytest.mark.parametrize(
-    ("mine", "agent", "verdict"),
-    [(A, B, CLEAN_AGENT), (B, B, ALREADY), (B, A, ALREADY), (A_X, B, CLEAN_AGENT), (B, A_X, KEEP_MINE), (A, NONE, CLEAN_AGENT)],
+    ("yours", "agent", "verdict"),
+    [(A, B, CLEAN_AGENT), (B, B, ALREADY), (B, A, ALREADY), (A_X, B, CLEAN_AGENT), (B, A_X, KEEP_YOURS_), (A, NONE, CLEAN_AGENT)],
 )
-def test_one_edit_of_a_binary_file_is_applied(mine: Version, agent: Version, verdict: Verdict) -> None:
-    assert decided(A, mine, agent, is_text=False).verdict is verdict
+def test_one_edit_of_a_binary_file_is_applied(yours: Version, agent: Version, verdict: Verdict) -> None:
+    assert decided(A, yours, agent, is_text=False).verdict is verdict
 
 
 def test_attributes_are_merged_separately_from_bytes_and_mode() -> None:
@@ -194,22 +194,22 @@ def test_times_inodes_and_link_counts_are_ignored() -> None:
 
 @pytest.mark.parametrize("base", EVERY)
 def test_only_a_conflict_has_a_reason(base: Version) -> None:
-    for mine, agent in product(EVERY, EVERY):
-        decision = decided(base, mine, agent)
+    for yours, agent in product(EVERY, EVERY):
+        decision = decided(base, yours, agent)
         assert (decision.verdict is CONFLICT) == bool(decision.why)
 
 
 @pytest.mark.parametrize("base", EVERY)
 def test_a_conflict_is_symmetric(base: Version) -> None:
-    for mine, agent in product(EVERY, EVERY):
-        assert (decided(base, mine, agent).verdict is CONFLICT) == (decided(base, agent, mine).verdict is CONFLICT)
+    for yours, agent in product(EVERY, EVERY):
+        assert (decided(base, yours, agent).verdict is CONFLICT) == (decided(base, agent, yours).verdict is CONFLICT)
 
 
 @pytest.mark.parametrize("base", EVERY)
 def test_a_merged_mode_is_symmetric(base: Version) -> None:
-    for mine, agent in product(EVERY, EVERY):
-        one, other = decided(base, mine, agent), decided(base, agent, mine)
-        if one.verdict is not CONFLICT and {mine, agent} - {D, D_P, D_G}:
+    for yours, agent in product(EVERY, EVERY):
+        one, other = decided(base, yours, agent), decided(base, agent, yours)
+        if one.verdict is not CONFLICT and {yours, agent} - {D, D_P, D_G}:
             assert (one.mode, one.attributes) == (other.mode, other.attributes)
 
 
@@ -221,16 +221,16 @@ def what(version: Version) -> tuple[FileType, bytes, bytes | None] | None:
 @pytest.mark.parametrize("base", EVERY)
 def test_your_bytes_are_never_overwritten(base: Version) -> None:
     """The agent's content replaces yours only if yours is known and equals the base version."""
-    for mine, agent in product(EVERY, EVERY):
-        if decided(base, mine, agent).verdict is CLEAN_AGENT:
-            assert what(base) == what(mine)
-            assert mine is not UNKNOWN
+    for yours, agent in product(EVERY, EVERY):
+        if decided(base, yours, agent).verdict is CLEAN_AGENT:
+            assert what(base) == what(yours)
+            assert yours is not UNKNOWN
 
 
-@pytest.mark.parametrize("mine", EVERY)
-def test_a_file_unchanged_by_you_becomes_the_agents(mine: Version) -> None:
+@pytest.mark.parametrize("yours", EVERY)
+def test_a_file_unchanged_by_you_becomes_the_agents(yours: Version) -> None:
     for agent in EVERY:
-        assert mine in (UNKNOWN, agent) or decided(mine, mine, agent).verdict is CLEAN_AGENT
+        assert yours in (UNKNOWN, agent) or decided(yours, yours, agent).verdict is CLEAN_AGENT
 
 
 @pytest.mark.parametrize("base", EVERY)

@@ -64,21 +64,21 @@ REACHED = (*UNDER_WAY, reached_record(PhaseResult({1: "why"}, {0: entry_mark(NEW
 
 
 def test_a_journal_round_trips() -> None:
-    said = decode(written(*REACHED))
+    printed = decode(written(*REACHED))
 
-    assert (said.header, said.ops, said.change_rows, said.adopted) == (BEGIN, OPS, ({"path": "x"},), ((KEY, "1"),))
-    assert said.phases == (
+    assert (printed.header, printed.ops, printed.change_rows, printed.adopted) == (BEGIN, OPS, ({"path": "x"},), ((KEY, "1"),))
+    assert printed.phases == (
         Phase("merge", (0, 1, 2), is_forward=True, time=7, result=PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})),
     )
-    assert (said.applied_ops(), said.known_marks()) == (frozenset((0, 2)), {0: entry_mark(NEW), 2: None})
+    assert (printed.applied_ops(), printed.known_marks()) == (frozenset((0, 2)), {0: entry_mark(NEW), 2: None})
 
 
 def test_entries_restored_by_reverting_a_phase_are_known() -> None:
     moved = EntryMark(FileType.FILE, 2, 3, ctime=99)
-    said = decode(written(*REACHED, FINISHED, phase_record(UNDO), back_record({0: moved})))
+    printed = decode(written(*REACHED, FINISHED, phase_record(UNDO), back_record({0: moved})))
 
-    assert said.known_marks() == {0: moved, 2: None}
-    assert (said.next_action, said.applied_ops()) == (NextAction.NONE, frozenset((0, 2)))
+    assert printed.known_marks() == {0: moved, 2: None}
+    assert (printed.next_action, printed.applied_ops()) == (NextAction.NONE, frozenset((0, 2)))
 
 
 UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
@@ -90,32 +90,32 @@ REDO = Phase("redo", (0, 2), is_forward=True, time=9)
 
 
 def test_an_undo_may_replace_an_operation() -> None:
-    said = decode(written(*UNDONE_APART))
+    printed = decode(written(*UNDONE_APART))
 
-    assert said.ops == (OTHER_OP, *OPS[1:])
-    assert said.replaced == {0: ReplacedOp(OP, entry_mark(NEW), "1")}
-    assert (said.applied_ops(), said.known_marks()) == (frozenset(), {0: WITHOUT, 2: None})
+    assert printed.ops == (OTHER_OP, *OPS[1:])
+    assert printed.replaced == {0: ReplacedOp(OP, entry_mark(NEW), "1")}
+    assert (printed.applied_ops(), printed.known_marks()) == (frozenset(), {0: WITHOUT, 2: None})
 
 
 def test_after_a_redo_the_replacement_is_gone() -> None:
     again = reached_record(PhaseResult({}, {0: USERS, 2: None}))
-    said = decode(written(*UNDONE_APART, phase_record(REDO), again, FINISHED))
+    printed = decode(written(*UNDONE_APART, phase_record(REDO), again, FINISHED))
 
-    assert (said.ops, said.replaced, said.applied_ops()) == (OPS, {}, frozenset((0, 2)))
-    assert said.known_marks()[0] == entry_mark(NEW)
+    assert (printed.ops, printed.replaced, printed.applied_ops()) == (OPS, {}, frozenset((0, 2)))
+    assert printed.known_marks()[0] == entry_mark(NEW)
 
 
 def test_an_interrupted_redo_keeps_the_replacement() -> None:
-    said = decode(written(*UNDONE_APART, phase_record(REDO), reached_record(PhaseResult({0: "why"}, {2: None}))))
+    printed = decode(written(*UNDONE_APART, phase_record(REDO), reached_record(PhaseResult({0: "why"}, {2: None}))))
 
-    assert (said.ops[0], said.known_marks()[0]) == (OTHER_OP, WITHOUT)
+    assert (printed.ops[0], printed.known_marks()[0]) == (OTHER_OP, WITHOUT)
 
 
 @pytest.mark.parametrize("end", [BACK, reached_record(PhaseResult({0: "why"}, {2: None}))], ids=["back", "stopped"])
 def test_an_operation_that_was_not_undone_is_kept(end: Mapping[str, object]) -> None:
-    said = decode(written(*REACHED, FINISHED, phase_record(APART), end))
+    printed = decode(written(*REACHED, FINISHED, phase_record(APART), end))
 
-    assert (said.ops, said.replaced, said.known_marks()[0]) == (OPS, {}, entry_mark(NEW))
+    assert (printed.ops, printed.replaced, printed.known_marks()[0]) == (OPS, {}, entry_mark(NEW))
 
 
 @pytest.mark.parametrize(
@@ -135,9 +135,9 @@ def test_an_operation_that_was_not_undone_is_kept(end: Mapping[str, object]) -> 
 def test_the_records_determine_the_next_action(
     records: tuple[Mapping[str, object], ...], verdict: NextAction, done: tuple[int, ...]
 ) -> None:
-    said = decode(written(*records))
+    printed = decode(written(*records))
 
-    assert (said.next_action, said.applied_ops()) == (verdict, frozenset(done))
+    assert (printed.next_action, printed.applied_ops()) == (verdict, frozenset(done))
 
 
 def test_a_partial_last_line_counts_as_not_written() -> None:

@@ -130,16 +130,16 @@ def test_modes_are_set_last() -> None:
 
 
 def test_a_selected_conflict_is_reported_as_a_conflict() -> None:
-    told = planned(Change(key("a"), ChangeKind.EDITED, FILE, FILE, conflict="it moved"), wanted=True)
+    reported = planned(Change(key("a"), ChangeKind.EDITED, FILE, FILE, conflict="it moved"), wanted=True)
 
-    assert [(one.key, one.reason) for one in told.conflicts] == [(key("a"), "it moved")]
-    assert told.skipped == ()
+    assert [(one.key, one.reason) for one in reported.conflicts] == [(key("a"), "it moved")]
+    assert reported.skipped == ()
 
 
 def test_an_unselected_conflict_is_only_left() -> None:
-    told = planned(Change(key("a"), ChangeKind.EDITED, FILE, FILE, conflict="it moved"))
+    reported = planned(Change(key("a"), ChangeKind.EDITED, FILE, FILE, conflict="it moved"))
 
-    assert (told.conflicts, [one.reason for one in told.skipped]) == ((), ["in conflict: it moved"])
+    assert (reported.conflicts, [one.reason for one in reported.skipped]) == ((), ["in conflict: it moved"])
 
 
 WHYS = [
@@ -153,9 +153,9 @@ WHYS = [
 ]
 
 
-@pytest.mark.parametrize(("more", "was_wanted", "why"), WHYS, ids=[f"{number} {row[2]}" for number, row in enumerate(WHYS)])
-def test_every_unselected_change_has_a_reason(*, more: dict[str, object], was_wanted: bool, why: str) -> None:
-    assert skip_reason(Change(key("a"), ChangeKind.ADDED, None, FILE, **more), was_wanted=was_wanted) == why  # type: ignore[arg-type]
+@pytest.mark.parametrize(("more", "is_requested", "why"), WHYS, ids=[f"{number} {row[2]}" for number, row in enumerate(WHYS)])
+def test_every_unselected_change_has_a_reason(*, more: dict[str, object], is_requested: bool, why: str) -> None:
+    assert skip_reason(Change(key("a"), ChangeKind.ADDED, None, FILE, **more), is_requested=is_requested) == why  # type: ignore[arg-type]
 
 
 # --- random trees: steps applied in memory ---
@@ -236,10 +236,10 @@ def test_any_selection_is_valid_in_the_order_of_its_steps(pair: tuple[Tree, Tree
     selection = select(Selection(), some, changes)
     made = make_plan(changes, selection, some, folders_of(base, agent, tuple(selection.keys)))
     after = carried_out(made.steps, base, agent)
-    chosen = {one.path for one in selection.keys}
+    picked = {one.path for one in selection.keys}
 
-    assert all(after.get(path) == agent.get(path) for path in chosen)
-    assert all(after[path] == base[path] for path in after if path in base and path not in chosen)
+    assert all(after.get(path) == agent.get(path) for path in picked)
+    assert all(after[path] == base[path] for path in after if path in base and path not in picked)
 
 
 @given(trees.pairs(), st.data())
@@ -248,6 +248,6 @@ def test_every_change_is_applied_left_or_in_conflict(pair: tuple[Tree, Tree, fro
     changes = changes_between(base, agent, noise)
     some = data.draw(some_of(changes))
     made = make_plan(changes, select(Selection(), some, changes), some, NO_FOLDERS)
-    told = [*made.selected, *(one.key for one in made.skipped), *(one.key for one in made.conflicts)]
+    reported = [*made.selected, *(one.key for one in made.skipped), *(one.key for one in made.conflicts)]
 
-    assert sorted(told) == sorted(one.key for one in changes.changes)
+    assert sorted(reported) == sorted(one.key for one in changes.changes)

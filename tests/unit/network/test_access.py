@@ -104,7 +104,7 @@ def test_deny_wins_for_names_and_for_what_they_lead_to() -> None:
 
 
 @pytest.mark.parametrize("target", [wanted("b.example.org"), wanted("a.example.org", port=22), wanted("", "8.8.8.8")])
-def test_what_no_rule_names_is_denied(target: Destination) -> None:
+def test_a_destination_without_a_rule_is_denied(target: Destination) -> None:
     with pytest.raises(Denied, match="no rule allows it"):
         decide(parse_rules(["a.example.org", "1.1.1.1"]), target)
 

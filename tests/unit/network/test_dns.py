@@ -50,7 +50,7 @@ def test_a_pointer_leads_back() -> None:
 
 
 @pytest.mark.parametrize("name", ["a b", "127.1", "2130706433", "", "x" * 63 + "." + "y" * 63 + "." + "z" * 63 + "." + "w" * 63])
-def test_what_is_no_host_name_does_not_exist(name: str) -> None:
+def test_an_invalid_host_name_does_not_exist(name: str) -> None:
     names = NameTable()
     assert parsed(answer_query(query(name), names))[:2] == (3, 0)
 

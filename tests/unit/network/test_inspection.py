@@ -59,7 +59,7 @@ def test_tls_for_another_name_is_denied_however_it_is_cut(cut: int) -> None:
 
 
 @pytest.mark.parametrize("data", [b"\x16\x03\x01\x00\x05hello", b"\x16" + bytes(300), b"\x16\x03\x01\xff\xff" * 20000])
-def test_what_only_looks_like_tls_is_denied(data: bytes) -> None:
+def test_data_that_only_resembles_tls_is_denied(data: bytes) -> None:
     with pytest.raises(Denied):
         fed(Inspection(NAME, 443), data)
 

@@ -9,13 +9,13 @@ from agent_dev.network.packet_rules import ruleset
 NFT_BATCH_BEGIN, NFT_BATCH_END, NEW_TABLE, NEW_CHAIN, NEW_RULE = 0x10, 0x11, 0xA00, 0xA03, 0xA06
 
 
-def test_attributes_are_padded_and_say_their_size_without_padding() -> None:
+def test_attributes_are_padded_but_their_size_excludes_padding() -> None:
     assert netlink.attribute(7, b"abc") == struct.pack("=HH3sx", 7, 7, b"abc")
     assert netlink.text(1, "nat") == struct.pack("=HH4s", 8, 1, b"nat\0")
     assert netlink.nested(2, netlink.number(1, 5)) == struct.pack("=HHHH4s", 12, 0x8002, 8, 1, b"\0\0\0\5")
 
 
-def test_acknowledgements_tell_errors() -> None:
+def test_acknowledgements_report_errors() -> None:
     def reply(number: int) -> bytes:
         return netlink.message(2, 0, struct.pack("=i16x", -number))
 

@@ -62,13 +62,13 @@ def test_a_rule_is_a_name_an_address_a_local_port_or_a_socket(text: str, rule: o
         ("localhost:1 private", "only a name"),
     ],
 )
-def test_what_is_wrong_with_a_rule_is_said(text: str, problem: str) -> None:
+def test_an_invalid_rule_is_refused_with_the_reason(text: str, problem: str) -> None:
     with pytest.raises(ValueError, match=problem):
         parse_rule(text)
 
 
 @pytest.mark.parametrize("text", ["localhost:80", "unix:/run/x"])
-def test_what_is_not_reachable_by_itself_cannot_be_denied(text: str) -> None:
+def test_a_local_destination_cannot_be_denied(text: str) -> None:
     with pytest.raises(ValueError, match="cannot be denied"):
         parse_rule(text, is_deny=True)
 

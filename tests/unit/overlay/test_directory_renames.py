@@ -1,4 +1,4 @@
-"""Directories that were renamed whole: how they are found from renamed files, and which files belong to them."""
+"""Directories that were renamed as a whole: how they are found from renamed files, and which files belong to them."""
 
 import pytest
 

@@ -77,7 +77,7 @@ def test_a_change_that_required_the_old_path_requires_the_new_one() -> None:
     assert [(one.key.path, one.requires) for one in folded] == [(b"d/x", (key(b"new"),)), (b"new", ())]
 
 
-def test_halves_in_conflict_stay_apart() -> None:
+def test_halves_in_conflict_stay_separate() -> None:
     old, new = half(b"old", ChangeKind.DELETED, b"new", conflict="you edited it"), half(b"new", ChangeKind.ADDED, b"old")
     assert fold_changes((old, new), {new.key: old.key}) == (old, new)
 

@@ -57,7 +57,7 @@ CHOICES = st.lists(st.tuples(st.sampled_from([select, deselect]), st.frozensets(
 Choices = list[tuple[Callable[[Selection, frozenset[Key], ChangeSet], Selection], frozenset[Key]]]
 
 
-def chosen(changes: ChangeSet, choices: Choices) -> Selection:
+def selected(changes: ChangeSet, choices: Choices) -> Selection:
     selection = EMPTY_SELECTION
     for choose, some in choices:
         selection = choose(selection, some, changes)
@@ -101,7 +101,7 @@ def test_a_key_without_a_change_is_never_selected() -> None:
 
 @given(change_sets(), CHOICES)
 def test_every_selection_is_closed(changes: ChangeSet, choices: Choices) -> None:
-    selection = chosen(changes, choices)
+    selection = selected(changes, choices)
 
     assert with_requirements(selection.keys, changes) == selection.keys
 
@@ -110,17 +110,17 @@ def test_every_selection_is_closed(changes: ChangeSet, choices: Choices) -> None
 def test_every_selection_can_be_merged(changes: ChangeSet, choices: Choices) -> None:
     table = changes.by_key()
 
-    assert all(table[one].is_clean for one in chosen(changes, choices).keys)
+    assert all(table[one].is_clean for one in selected(changes, choices).keys)
 
 
 @given(change_sets(), CHOICES, st.sampled_from(NAMES))
 def test_a_deselected_change_is_not_selected(changes: ChangeSet, choices: Choices, name: str) -> None:
-    assert key(name) not in deselect(chosen(changes, choices), keys(name), changes)
+    assert key(name) not in deselect(selected(changes, choices), keys(name), changes)
 
 
 @given(change_sets(), CHOICES, st.sampled_from(NAMES))
 def test_toggling_a_selectable_change_changes_it(changes: ChangeSet, choices: Choices, name: str) -> None:
-    before = chosen(changes, choices)
+    before = selected(changes, choices)
     after = toggle(before, key(name), changes)
 
     if key(name) in before:
@@ -131,7 +131,7 @@ def test_toggling_a_selectable_change_changes_it(changes: ChangeSet, choices: Ch
 
 @given(change_sets(), CHOICES)
 def test_a_selection_is_immutable(changes: ChangeSet, choices: Choices) -> None:
-    before = chosen(changes, choices)
+    before = selected(changes, choices)
     copy = Selection(frozenset(before.keys))
     select(before, keys(NAMES), changes)
     deselect(before, keys(NAMES), changes)

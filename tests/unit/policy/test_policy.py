@@ -86,12 +86,12 @@ CAREFUL = ("install-", "clean-builds", "reset-hard", "restore-files")
 def test_commands_of_recorded_builds_are_allowed() -> None:
     lines = commands.recorded_commands(CWD)
     found = [(one, decide(GUARD, Command(one.argv[0], one.argv, one.cwd, HOME))) for one in lines]
-    alarms = [(one, told) for one, told in found if told.decision != ALLOW]
+    alarms = [(one, reported) for one, reported in found if reported.decision != ALLOW]
     times, all_times = sum(one.times for one, _ in alarms), sum(one.times for one in lines)
-    harmless = [(one, told) for one, told in alarms if not told.rule.startswith(CAREFUL)]
+    harmless = [(one, reported) for one, reported in alarms if not reported.rule.startswith(CAREFUL)]
     print(f"{times} of {all_times} not simply allowed; of {len(lines)} lines {len(alarms)}, {len(harmless)} of them harmless")  # noqa: T201
     assert len(lines) >= 2000
-    assert [(one.argv, told.rule) for one, told in alarms if told.decision != CHECKPOINT] == []
+    assert [(one.argv, reported.rule) for one, reported in alarms if reported.decision != CHECKPOINT] == []
     assert times / all_times < 0.005
     assert len(harmless) / len(lines) < 0.005
 
@@ -209,7 +209,7 @@ def test_patterns_match_like_fnmatch(pattern: str, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reported"),
     [
         ("own:\n  rules:\n    - {name: x, decision: deny}\n", "has no condition"),
         ("own:\n  rules:\n    - {name: x, programs: [y]}\n", "no decision"),
@@ -222,10 +222,10 @@ def test_patterns_match_like_fnmatch(pattern: str, text: str) -> None:
         ("own: deny\n", "must be a mapping"),
     ],
 )
-def test_an_error_in_a_file_is_named(text: str, told: str) -> None:
+def test_an_error_in_a_file_is_named(text: str, reported: str) -> None:
     tree, problems = strict_yaml.parse_tree(text.encode())
     assert problems == ()
-    assert told in " ".join(problem.text for problem in schema.check_policy(tree, DECISIONS).problems)
+    assert reported in " ".join(problem.text for problem in schema.check_policy(tree, DECISIONS).problems)
 
 
 def test_a_program_without_rules_is_not_inspected() -> None:

@@ -130,7 +130,7 @@ def test_a_path_of_the_longest_size_is_shown_whole() -> None:
     assert path in render(ReviewPage("s", (), (), (), (), (), changes, 1, 1))
 
 
-def test_what_was_left_out_is_counted() -> None:
+def test_omitted_parts_are_counted() -> None:
     text = Audit(render(page("x"))).text
 
     assert "3 more rows not on this page" in text

@@ -225,9 +225,9 @@ def test_a_negative_call_number_does_not_exist(machine: str) -> None:
 
 @pytest.mark.parametrize("call", ["ioctl", "socket", "socketpair"])
 def test_a_call_checked_by_arguments_leaves_the_filter_early(machine: str, call: str) -> None:
-    told, count = run_counted(FILTERS[machine, True], machine, NUMBERS[call][COLUMN[machine]], 1, 0x5413)
+    reported, count = run_counted(FILTERS[machine, True], machine, NUMBERS[call][COLUMN[machine]], 1, 0x5413)
 
-    assert told == ALLOW
+    assert reported == ALLOW
     assert count <= 20
 
 

@@ -53,7 +53,7 @@ def check(*requests: bytes, rules: FilterRules = RULES) -> str:
         ((sign(signature_for(b"git")),), "sign a commit or tag"),
     ],
 )
-def test_what_the_rules_name_is_allowed(requests: tuple[bytes, ...], text: str) -> None:
+def test_a_destination_of_a_rule_is_allowed(requests: tuple[bytes, ...], text: str) -> None:
     assert check(*requests) == text
 
 

@@ -51,7 +51,7 @@ PICKED = frozenset(("bbbb",))
 ON_BRANCH, AS_BRANCH, AS_ONE = 1, 2, 3
 
 
-def opened(told: tuple[Row, ...] = FULL, *, is_running: bool = False) -> State:
+def opened(reported: tuple[Row, ...] = FULL, *, is_running: bool = False) -> State:
     """Return the commits tab of a session with all entries loaded."""
     some = ChangeSet(
         (
@@ -60,7 +60,7 @@ def opened(told: tuple[Row, ...] = FULL, *, is_running: bool = False) -> State:
         )
     )
     state, _ = initial_state(some, tabs={Tab.COMMITS: QUICK}, is_running=is_running)
-    return after(state, TabSelected(Tab.COMMITS), EntriesLoaded(Tab.COMMITS, told))
+    return after(state, TabSelected(Tab.COMMITS), EntriesLoaded(Tab.COMMITS, reported))
 
 
 def asked(state: State, *events: Event) -> tuple[Effect, ...]:
@@ -77,8 +77,8 @@ def test_the_commits_tab_is_loaded_once_when_opened() -> None:
 
 def test_entries_loaded_while_their_tab_is_open_update_the_detail_pane() -> None:
     state, _ = initial_state(ONE, tabs={Tab.COMMITS: QUICK})
-    told = Row("bbbb two", ("by Ada",), id="bbbb")
-    shown = after(state, TabSelected(Tab.COMMITS), EntriesLoaded(Tab.COMMITS, (told, QUICK[1])))
+    reported = Row("bbbb two", ("by Ada",), id="bbbb")
+    shown = after(state, TabSelected(Tab.COMMITS), EntriesLoaded(Tab.COMMITS, (reported, QUICK[1])))
     assert [row.text for row in shown.diff.document.rows] == ["bbbb two", "by Ada"]
 
 
@@ -280,10 +280,10 @@ def test_quitting_with_selected_commits_asks() -> None:
 
 
 def test_the_summary_lists_the_commits_and_their_risky_files() -> None:
-    def said(*events: Event) -> str:
+    def printed(*events: Event) -> str:
         return "\n".join(line.text for line in commits.import_summary(after(opened(RISKY), *events), ("/r",), 74))
 
-    with_hook, without = said(Toggled()), said(Toggled(2, Pane.LIST))
+    with_hook, without = printed(Toggled()), printed(Toggled(2, Pane.LIST))
     assert "bbbb two" in with_hook
     assert "aaaa one" not in with_hook
     assert ("hook" in with_hook, HOOK.why in with_hook) == (True, True)

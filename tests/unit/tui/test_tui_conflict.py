@@ -30,19 +30,19 @@ def joined(cells: Iterable[bytes], end: bytes) -> bytes:
 
 
 @given(LINES, LINES, LINES, st.data())
-def test_the_screen_shows_the_bytes_that_a_merge_writes(base: bytes, mine: bytes, agent: bytes, data: st.DataObject) -> None:
-    merged = merge3.merge_lines(base, mine, agent)
+def test_the_screen_shows_the_bytes_that_a_merge_writes(base: bytes, yours: bytes, agent: bytes, data: st.DataObject) -> None:
+    merged = merge3.merge_lines(base, yours, agent)
     edits = st.just(ConflictSide.AGENT) if merged.is_clean else EDITS  # a merge without conflicts is selected as a diff
     answers = [data.draw(ANSWERS if isinstance(one, LineConflict) else edits) for one in merged.choices]
     shown = conflict.conflict_document(CHANGE, (), merged, answers, DiffOptions(context=WHOLE_FILE))
-    assert joined(column(shown, 0), merged.line_end) == mine
+    assert joined(column(shown, 0), merged.line_end) == yours
     assert joined(column(shown, 1), merged.line_end) == merged.resolve(answers)
     assert joined(column(shown, 2), merged.line_end) == agent
 
 
 @given(LINES, LINES, LINES)
-def test_every_changed_region_shows_its_base(base: bytes, mine: bytes, agent: bytes) -> None:
-    merged = merge3.merge_lines(base, mine, agent)
+def test_every_changed_region_shows_its_base(base: bytes, yours: bytes, agent: bytes) -> None:
+    merged = merge3.merge_lines(base, yours, agent)
     shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(context=WHOLE_FILE, shows_base=True))
     regions = (one for one in merged.regions if isinstance(one, LineConflict) or one.source is not RegionSource.UNCHANGED)
     wanted = [line for one in regions for line in hunks.split_lines(one.base)]
@@ -51,8 +51,8 @@ def test_every_changed_region_shows_its_base(base: bytes, mine: bytes, agent: by
 
 
 @given(LINES, LINES, LINES)
-def test_every_choice_of_a_merge_with_conflicts_is_a_hunk(base: bytes, mine: bytes, agent: bytes) -> None:
-    merged = merge3.merge_lines(base, mine, agent)
+def test_every_choice_of_a_merge_with_conflicts_is_a_hunk(base: bytes, yours: bytes, agent: bytes) -> None:
+    merged = merge3.merge_lines(base, yours, agent)
     shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(context=WHOLE_FILE))
     choices = () if merged.is_clean else merged.choices
     assert [shown.rows[row].hunk for row in shown.hunk_rows] == list(range(len(choices)))
@@ -61,23 +61,23 @@ def test_every_choice_of_a_merge_with_conflicts_is_a_hunk(base: bytes, mine: byt
 
 
 @given(LINES, LINES, LINES, LINES)
-def test_the_screen_shows_the_text_saved_in_an_editor(base: bytes, mine: bytes, agent: bytes, edited: bytes) -> None:
-    merged = merge3.merge_lines(base, mine, agent)
+def test_the_screen_shows_the_text_saved_in_an_editor(base: bytes, yours: bytes, agent: bytes, edited: bytes) -> None:
+    merged = merge3.merge_lines(base, yours, agent)
     shown = conflict.edited_document(CHANGE, (), merged, edited, DiffOptions(context=WHOLE_FILE))
-    assert [b"".join(column(shown, at)) for at in range(3)] == [mine, edited, agent]
+    assert [b"".join(column(shown, at)) for at in range(3)] == [yours, edited, agent]
 
 
 @given(LINES, LINES, LINES)
-def test_only_lines_equal_in_all_three_versions_are_folded(base: bytes, mine: bytes, agent: bytes) -> None:
-    merged = merge3.merge_lines(base, mine, agent)
+def test_only_lines_equal_in_all_three_versions_are_folded(base: bytes, yours: bytes, agent: bytes) -> None:
+    merged = merge3.merge_lines(base, yours, agent)
     shown = conflict.conflict_document(CHANGE, (), merged, (), DiffOptions(context=1))
     folded = sum(int(row.text.split()[1].replace(",", "")) for row in shown.rows if row.text.startswith("… "))
-    assert len(column(shown, 0)) + folded == len(hunks.split_lines(mine))
+    assert len(column(shown, 0)) + folded == len(hunks.split_lines(yours))
     assert len(column(shown, 2)) + folded == len(hunks.split_lines(agent))
 
 
 @pytest.mark.parametrize(
-    ("base", "mine", "agent", "heading"),
+    ("base", "yours", "agent", "heading"),
     [
         (b"a\nb\nc\n", b"A\nb\nc\n", b"a\nb\n", "1 line deleted by the agent"),
         (b"a\nb\nc\n", b"a\nb\n", b"A\nb\nc\n", "1 line deleted by you"),
@@ -85,8 +85,8 @@ def test_only_lines_equal_in_all_three_versions_are_folded(base: bytes, mine: by
         (b"a\nb\nc\n", b"A\nb\nC\n", b"a\nb\nC\n", "1 line changed by you and the agent"),
     ],
 )
-def test_a_cleanly_merged_region_names_its_side(base: bytes, mine: bytes, agent: bytes, heading: str) -> None:
-    merged = merge3.merge_lines(base, mine, agent)
+def test_a_cleanly_merged_region_names_its_side(base: bytes, yours: bytes, agent: bytes, heading: str) -> None:
+    merged = merge3.merge_lines(base, yours, agent)
     assert heading in [row.text for row in conflict.conflict_document(CHANGE, (), merged, (), DiffOptions()).rows]
     regions = (one for one in merged.regions if isinstance(one, MergedRegion) and one.source is not RegionSource.UNCHANGED)
     assert heading in (line for one in regions for line in conflict.region_lines(one))
@@ -134,8 +134,8 @@ def test_wrapped_lines_below_each_other_are_shown_in_full() -> None:
 
 
 @given(LINES, LINES, LINES, st.data())
-def test_below_each_other_no_line_of_a_conflict_is_missing(base: bytes, mine: bytes, agent: bytes, data: st.DataObject) -> None:
-    merged = merge3.merge_lines(base, mine, agent)
+def test_below_each_other_no_line_of_a_conflict_is_missing(base: bytes, yours: bytes, agent: bytes, data: st.DataObject) -> None:
+    merged = merge3.merge_lines(base, yours, agent)
     answers = [data.draw(ANSWERS) if isinstance(one, LineConflict) else ConflictSide.AGENT for one in merged.choices]
     shown = conflict.conflict_document(CHANGE, (), merged, answers, DiffOptions(columns=2, context=WHOLE_FILE))
     result = [cell for cell in stacked(shown, 1) if cell]

@@ -38,15 +38,15 @@ def on(tab: Tab) -> State:
     return after(initial_state(SOME, tabs=TABS)[0], Resized(80), TabSelected(tab))
 
 
-def told(state: State) -> list[str]:
+def reported(state: State) -> list[str]:
     return [row.text for row in state.diff.document.rows]
 
 
 def test_enter_shows_a_whole_command_and_returns_to_the_list() -> None:
     shown = after(on(Tab.COMMANDS), CursorMoved(1), EnterPressed())
-    assert (shown.pane, told(shown)[-2:]) == (Pane.DIFF, ["in: /src", "ended with 7 after 2.0 s"])
-    assert "".join(told(shown)[:-2]).count("word") == 40
-    assert max(map(len, told(shown))) < 80
+    assert (shown.pane, reported(shown)[-2:]) == (Pane.DIFF, ["in: /src", "ended with 7 after 2.0 s"])
+    assert "".join(reported(shown)[:-2]).count("word") == 40
+    assert max(map(len, reported(shown))) < 80
     for key in (EnterPressed(), EscapePressed()):
         back = after(shown, key)
         assert (back.pane, back.tab, back.cursor) == (Pane.LIST, Tab.COMMANDS, 1)
@@ -55,12 +55,12 @@ def test_enter_shows_a_whole_command_and_returns_to_the_list() -> None:
 def test_details_are_wrapped_again_when_the_width_changes() -> None:
     shown = after(on(Tab.COMMANDS), CursorMoved(1), EnterPressed())
     wide = after(shown, Resized(400))
-    assert told(wide)[0].strip() == LONG.title.strip()
+    assert reported(wide)[0].strip() == LONG.title.strip()
 
 
 def test_a_commit_is_selected_in_its_details_and_the_next_follows() -> None:
     shown = after(on(Tab.COMMITS), StepIn())
-    assert (shown.pane, told(shown)) == (Pane.DIFF, ["bbbb two", "by Ada"])
+    assert (shown.pane, reported(shown)) == (Pane.DIFF, ["bbbb two", "by Ada"])
     clicked = after(shown, CursorMoved(1), Toggled(1, Pane.DIFF))
     assert clicked.selected_commits == {"bbbb"}
     onward = after(shown, EnterPressed())

@@ -147,8 +147,8 @@ def recount(state: State) -> totals.Totals:
             sum(b.old_lines for b in whole) + len(choice.old_lines),
         )
         parts[one] = LineCount(len(whole) + len(touched), came, went)
-    chosen = [one for one in state.changes.changes if one.key in state.selection]
-    return totals.sum_changes(chosen, state.counts, parts)
+    selected = [one for one in state.changes.changes if one.key in state.selection]
+    return totals.sum_changes(selected, state.counts, parts)
 
 
 @settings(max_examples=300)

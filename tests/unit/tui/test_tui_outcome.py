@@ -22,7 +22,7 @@ FILE = Entry(FileType.FILE)
 KEY = Key(0, b"both.txt")
 LINES = merge_lines(b"a\n\nb\n\nc\n", b"A\n\nb\n\nC\n", b"1\n\nb\n\n3\n")
 EDITED = merge_lines(b"a\n\nb\n", b"A\n\nb\n", b"1\n\n2\n")
-MINE, AGENT, BOTH = ConflictSide.YOURS, ConflictSide.AGENT, ConflictSide.BOTH
+USER_SIDE, AGENT, BOTH = ConflictSide.YOURS, ConflictSide.AGENT, ConflictSide.BOTH
 TOGETHER = Change(KEY, ChangeKind.EDITED, FILE, FILE, resolution=Resolution.BOTH)
 ADDED = Change(KEY, ChangeKind.ADDED, None, FILE, yours=FILE, conflict="both added it")
 FITS = "both changes are merged without conflict"
@@ -35,28 +35,28 @@ FITS = "both changes are merged without conflict"
         (merge_lines(b"a\n", b"a\n", b"b\n"), (), FITS),
         (None, (AGENT,), "replaces yours with the agent's version (undo restores yours)"),
         (LINES, (AGENT, AGENT), "the agent's lines replace yours (undo restores yours)"),
-        (LINES, (MINE, MINE), "conflicts: your lines are kept"),
+        (LINES, (USER_SIDE, USER_SIDE), "conflicts: your lines are kept"),
         (LINES, (BOTH, BOTH), "your lines, followed by the agent's"),
-        (LINES, (MINE, AGENT), "2 conflicts: 1 yours, 1 the agent's"),
+        (LINES, (USER_SIDE, AGENT), "2 conflicts: 1 yours, 1 the agent's"),
         (LINES, (), "in an editor"),
-        (EDITED, (MINE, AGENT), "conflict: your lines are kept; the agent's other changes are applied"),
-        (EDITED, (AGENT, MINE), "your other changes are kept; 1 edit of the agent's left out: it stays in the session"),
+        (EDITED, (USER_SIDE, AGENT), "conflict: your lines are kept; the agent's other changes are applied"),
+        (EDITED, (AGENT, USER_SIDE), "your other changes are kept; 1 edit of the agent's left out: it stays in the session"),
     ],
 )
 def test_the_result_line_names_the_side_whose_lines_are_applied(
     merged: LineMerge | None, answers: Resolutions, expected: str
 ) -> None:
     is_agents = merged is None and answers == (AGENT,)
-    said = outcome.describe_outcome(
+    printed = outcome.describe_outcome(
         replace(TOGETHER, resolution=Resolution.AGENT if is_agents else Resolution.BOTH), merged, answers
     )
-    assert expected in said
-    assert (FITS in said) is (expected == FITS)
+    assert expected in printed
+    assert (FITS in printed) is (expected == FITS)
 
 
 def test_a_dropped_change_and_an_import_have_their_own_result_lines() -> None:
     assert "the agent's change is dropped" in outcome.describe_outcome(
-        replace(TOGETHER, resolution=Resolution.YOURS), None, (MINE,)
+        replace(TOGETHER, resolution=Resolution.YOURS), None, (USER_SIDE,)
     )
     assert "the import writes this result" in outcome.describe_outcome(replace(TOGETHER, is_from_commit=True), None, (AGENT,))
 
@@ -81,7 +81,7 @@ def answered(how: ConflictSide) -> State:
     done = replace(
         ADDED,
         conflict=None,
-        resolution=Resolution.YOURS if how is MINE else Resolution.AGENT if how is AGENT else Resolution.BOTH,
+        resolution=Resolution.YOURS if how is USER_SIDE else Resolution.AGENT if how is AGENT else Resolution.BOTH,
     )
     return after(state, AllToggled(), ChangeUpdated(done, is_selected=True))
 
@@ -91,18 +91,18 @@ def page(state: State) -> str:
 
 
 def test_the_summary_shows_what_the_agents_file_replaces() -> None:
-    said = page(answered(AGENT))
-    assert "Replaces yours (1)\n  +  both.txt\n      replaces yours with the agent's version" in said
-    assert "Merges both" not in said
-    assert "2 of 2 changes" in said
+    printed = page(answered(AGENT))
+    assert "Replaces yours (1)\n  +  both.txt\n      replaces yours with the agent's version" in printed
+    assert "Merges both" not in printed
+    assert "2 of 2 changes" in printed
     assert apply_question(answered(AGENT))[0] == "Apply 2 changes?"
 
 
 def test_the_summary_does_not_count_changes_resolved_to_yours() -> None:
-    said = page(answered(MINE))
-    assert "Keeps yours (1)\n  +  both.txt\n      keeps yours" in said
-    assert ("1 of 2 changes" in said, "Files (1)" in said, "Merges both" in said) == (True, True, False)
-    assert apply_question(answered(MINE)) == ("Apply 1 change?", "Yes, apply 1 change")
+    printed = page(answered(USER_SIDE))
+    assert "Keeps yours (1)\n  +  both.txt\n      keeps yours" in printed
+    assert ("1 of 2 changes" in printed, "Files (1)" in printed, "Merges both" in printed) == (True, True, False)
+    assert apply_question(answered(USER_SIDE)) == ("Apply 1 change?", "Yes, apply 1 change")
 
 
 def test_without_applied_changes_the_question_is_to_keep_yours() -> None:
@@ -115,11 +115,13 @@ def test_an_edited_result_replaces_the_previous_resolution() -> None:
     state = answered(AGENT)
     edited = after(state, ChangeUpdated(TOGETHER, is_selected=True, is_edited=True))
     assert (KEY in state.resolutions, KEY in edited.resolutions) == (True, False)
-    assert after(edited, ConflictResolved(MINE)).resolutions.get(KEY) is None  # its diff is not open, so the conflict is unknown
+    assert (
+        after(edited, ConflictResolved(USER_SIDE)).resolutions.get(KEY) is None
+    )  # its diff is not open, so the conflict is unknown
 
 
-def unsettled(base: bytes, mine: bytes, agent: bytes) -> tuple[Change, Reconciliation]:
-    one = reconcile_change(Change(KEY, ChangeKind.EDITED, FILE, FILE), FILE, ThreeVersions(base, mine, agent))
+def unsettled(base: bytes, user_side: bytes, agent: bytes) -> tuple[Change, Reconciliation]:
+    one = reconcile_change(Change(KEY, ChangeKind.EDITED, FILE, FILE), FILE, ThreeVersions(base, user_side, agent))
     assert one.change is not None
     assert one.merged is not None
     return one.change, one
@@ -127,7 +129,7 @@ def unsettled(base: bytes, mine: bytes, agent: bytes) -> tuple[Change, Reconcili
 
 def test_the_agents_side_of_every_conflict_replaces_yours_whatever_is_left_out() -> None:
     change, one = unsettled(b"a\n\nb\n", b"A\n\nb\n", b"1\n\n2\n")
-    found = [resolve_regions(change, one, answers) for answers in ((AGENT, AGENT), (AGENT, MINE), (MINE, AGENT))]
+    found = [resolve_regions(change, one, answers) for answers in ((AGENT, AGENT), (AGENT, USER_SIDE), (USER_SIDE, AGENT))]
     assert [made and made.change and made.change.resolution for made in found] == [
         Resolution.AGENT,
         Resolution.AGENT,
@@ -137,7 +139,7 @@ def test_the_agents_side_of_every_conflict_replaces_yours_whatever_is_left_out()
 
 def test_a_left_out_edit_stays_in_the_session() -> None:
     change, one = unsettled(b"a\n\nb\n", b"A\n\nb\n", b"1\n\n2\n")
-    made = resolve_regions(change, one, (MINE, MINE))
+    made = resolve_regions(change, one, (USER_SIDE, USER_SIDE))
     assert made is not None
     assert made.change is not None
     assert not made.change.is_session_only
@@ -148,9 +150,9 @@ def test_a_left_out_edit_stays_in_the_session() -> None:
 @pytest.mark.parametrize(
     ("agent", "how", "is_dropped"),
     [
-        (b"1\n\nc\n", MINE, True),
+        (b"1\n\nc\n", USER_SIDE, True),
         (b"1\n\nc\n", AGENT, False),
-        (b"1\n\n3\n", MINE, False),
+        (b"1\n\n3\n", USER_SIDE, False),
     ],
 )
 def test_a_resolution_without_the_agents_lines_drops_the_change(

@@ -1,4 +1,4 @@
-"""A directory that was renamed whole is one row of the list, and selected as one."""
+"""A directory that was renamed as a whole is one row of the list, and selected as one."""
 
 from dataclasses import replace
 
@@ -48,9 +48,9 @@ def test_enter_lists_its_files() -> None:
 
 def test_space_selects_it_as_one_and_deselects_it() -> None:
     state = moved(renamed("a"), renamed("b/c"))
-    chosen = after(state, Toggled(head_of(state), Pane.LIST))
-    assert names(chosen) == {"lib/a", "lib/b/c"}
-    assert names(after(chosen, Toggled(head_of(state), Pane.LIST))) == set()
+    selected = after(state, Toggled(head_of(state), Pane.LIST))
+    assert names(selected) == {"lib/a", "lib/b/c"}
+    assert names(after(selected, Toggled(head_of(state), Pane.LIST))) == set()
 
 
 def test_all_selects_it() -> None:
@@ -62,9 +62,9 @@ def test_its_files_that_need_review_are_listed_there_and_counted_here() -> None:
     assert rows(state)[:3] == ["risky:", "lib/hook", "renamed:lib"]
     (group,) = (one for one in state.listing.groups if one.section is Section.RENAMED)
     assert group.held_back == (key("lib/hook"),)
-    chosen = after(state, Toggled(head_of(state), Pane.LIST))
-    assert names(chosen) == {"lib/a", "lib/b/c"}
-    assert chosen.message == "1 risky change not selected; select individually"
+    selected = after(state, Toggled(head_of(state), Pane.LIST))
+    assert names(selected) == {"lib/a", "lib/b/c"}
+    assert selected.message == "1 risky change not selected; select individually"
 
 
 def test_a_file_whose_old_path_is_in_conflict_is_counted_as_one_to_review() -> None:

@@ -46,9 +46,9 @@ def test_a_tree_nests_directories_and_counts_their_changes() -> None:
     state = after(initial_state(some)[0], DisplayOptionToggled(DisplayOption.TREE))
     shown = [(group.depth, group.path, len(group.keys)) for group in state.listing.groups]
     assert shown == [(0, b"", 4), (1, b"a", 2), (2, b"a/b", 1), (1, b"a.b", 1)]
-    chosen = after(state, Toggled(head(state, b"a")))
-    assert names(chosen) == {"a/b/c", "a/d"}
-    assert chosen.selected_per_group == (2, 2, 1, 0)
+    selected = after(state, Toggled(head(state, b"a")))
+    assert names(selected) == {"a/b/c", "a/d"}
+    assert selected.selected_per_group == (2, 2, 1, 0)
 
 
 def test_a_folded_directory_hides_everything_below_it() -> None:

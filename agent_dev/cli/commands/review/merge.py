@@ -92,8 +92,10 @@ def _apply_selection(review: Review, args: argparse.Namespace, patch: bytes | No
     if is_preview:
         merged = merge.preview(review, planned)
     else:
-        with show_progress("merging") as tell:
-            merged = merge.apply_plan(review, planned, context.store, notify, is_atomic=args.atomic, tell=tell)
+        with show_progress("merging") as report_progress:
+            merged = merge.apply_plan(
+                review, planned, context.store, notify, is_atomic=args.atomic, report_progress=report_progress
+            )
     if args.atomic and planned.conflicts and not args.dry_run:
         merged = replace(merged, applied=())
     output.print_merge(merged, review, is_dry=args.dry_run, as_json=args.json)

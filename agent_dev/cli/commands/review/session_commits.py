@@ -28,7 +28,7 @@ def read_commits(review: Review, context: CommandContext) -> tuple[Commit, ...]:
     """Return a session's commits; if git cannot read them, report that and return none."""
     try:
         return retry_if_running(
-            review, lambda: commits.list_session_commits(review.session, review.record, context.environ, is_left=True)
+            review, lambda: commits.list_session_commits(review.session, review.record, context.environ, without_imported=True)
         )
     except (CommandFailed, UnreadableSession) as error:
         warn(f"cannot read the session's commits: {error.message}")

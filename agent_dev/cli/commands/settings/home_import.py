@@ -142,14 +142,14 @@ def _ask_selection(importer: Importer, offer: Offer, *, is_update: bool) -> list
             output.print_choice(offer, rows, selected, is_update=is_update)
 
 
-def _numbers(words: Sequence[str], most: int) -> set[int]:
-    """Return the numbers from 1 to `most` that were typed; report anything else."""
+def _numbers(words: Sequence[str], count: int) -> set[int]:
+    """Return the numbers from 1 to `count` that were typed; report anything else."""
     found = set()
     for word in words:
-        if word.isascii() and word.isdigit() and len(word) < 6 and 1 <= int(word) <= most:
+        if word.isascii() and word.isdigit() and len(word) < 6 and 1 <= int(word) <= count:
             found.add(int(word))
         else:
-            notify(f"{word} is not a number from 1 to {most}")
+            notify(f"{word} is not a number from 1 to {count}")
     return found
 
 

@@ -29,7 +29,7 @@ def run(argv: list[str], context: CommandContext, run_options: RunOptions) -> in
     if args.dry_run:
         write_stdout((file.changed(answers) if args.update and file.text else None) or text)
         return SUCCESS
-    existing = questions.UPDATE if args.update else questions.BESIDE
+    existing = questions.UPDATE if args.update else questions.NEXT_TO_IT
     decision = SetupDecision(answers, agents, questions.WRITE if file.text is None else existing)
     if not args.non_interactive:
         code, decision = ask_user(decision, file, run_options, context, is_plain=args.plain)

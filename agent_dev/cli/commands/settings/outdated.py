@@ -31,8 +31,8 @@ def find_outdated(options: RunOptions, context: CommandContext) -> list[tuple[Ag
     """Return the installed agents that do not have the newest version, and that version ("": unknown)."""
     installed = [agent for agent in catalogue.list_agents(options, context.environ) if agent.version]
     found = []
-    with show_progress("looking for newer versions") as tell:
+    with show_progress("looking for newer versions") as report_progress:
         for number, agent in enumerate(installed, 1):
             found.append((agent, newest_version(agent, options, context.environ)))
-            tell(number, len(installed))
+            report_progress(number, len(installed))
     return [(agent, newest) for agent, newest in found if newest != agent.version]

@@ -88,7 +88,7 @@ def test_without_a_key_a_request_is_forwarded_or_gets_one() -> None:
         ("PUT", "/r.git/git-receive-pack", {"push": ("agent/*",)}),
     ],
 )
-def test_what_a_limit_excludes_is_refused(method: str, target: str, fields: dict[str, object]) -> None:
+def test_a_request_that_a_limit_excludes_is_refused(method: str, target: str, fields: dict[str, object]) -> None:
     with pytest.raises(Denied):
         outside((b"x-api-key", STAND_IN), method=method, target=target, **fields)
 
@@ -106,7 +106,7 @@ VALUES = st.one_of(st.binary(max_size=30), st.sampled_from((STAND_IN, b"Bearer "
 
 @seed(printed_seed())
 @given(st.lists(st.tuples(NAMES, VALUES), max_size=6), st.text(max_size=20))
-def test_no_other_key_and_no_stand_in_leaves_in_a_key_header(headers: list[tuple[bytes, bytes]], query: str) -> None:
+def test_no_other_key_and_no_stand_in_gets_out_in_a_key_header(headers: list[tuple[bytes, bytes]], query: str) -> None:
     try:
         _, found = outside(*headers, target=f"/v1?{query}")
     except Denied:

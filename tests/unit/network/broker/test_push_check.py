@@ -94,8 +94,8 @@ def test_arbitrary_bytes_are_never_a_push_of_an_allowed_branch(data: bytes, size
 def test_git_gets_a_report_with_the_reason_for_each_ref() -> None:
     with pytest.raises(PushRefused) as caught:
         checked(push(b"refs/heads/main", b"refs/heads/x"))
-    said = report(caught.value, "a.org")
-    assert said[4:5] == b"\1"
-    assert b"unpack ok" in said
-    assert b"ng refs/heads/main agent-dev: a.org: a push to refs/heads/main is not allowed, only to agent/*" in said
-    assert b"ng refs/heads/x " in said
+    printed = report(caught.value, "a.org")
+    assert printed[4:5] == b"\1"
+    assert b"unpack ok" in printed
+    assert b"ng refs/heads/main agent-dev: a.org: a push to refs/heads/main is not allowed, only to agent/*" in printed
+    assert b"ng refs/heads/x " in printed

@@ -1,0 +1,133 @@
+"""The table of a lower snapshot round-trips, older manifests are read, and unreadable ones are reported."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agent_dev.fs import checksummed_json
+from agent_dev.fs.entry import Entry, FileType
+from agent_dev.overlay import lower_snapshot, lower_snapshot_request, lower_snapshot_table, lower_snapshot_take
+from agent_dev.overlay.lower_snapshot import LowerSnapshot
+from agent_dev.overlay.lower_snapshot_table import Row
+
+_NAMES = st.text(
+    st.characters(codec="utf-8", exclude_characters="\0/") | st.sampled_from("\udc80\udcff\n"), min_size=1, max_size=8
+)
+_U64 = st.integers(0, 2**64 - 1)
+_TIMES = st.integers(-(2**63), 2**63 - 1) | st.just(2**63) | st.just(13_569_465_600 * 10**9)  # the last: the year 2400
+_PLACES = st.sampled_from(("", "1f-2a", "@0:" + "ab" * 20, "@12:" + "cd" * 32))
+_FEW = st.sampled_from("abc")
+_REST = (
+    st.sampled_from([str(kind) for kind in FileType]),
+    st.integers(0, 0o7777),
+    st.integers(0, 2**63 - 1),
+    _U64,
+    _TIMES,
+    _TIMES,
+    _U64,
+    _NAMES | st.just(""),
+    _PLACES,
+)
+_ATTRIBUTES = st.lists(st.lists(_NAMES, min_size=2, max_size=2), max_size=2)  # arbitrary text, because attributes are not parsed
+_ROWS, _COLLIDING = (
+    st.tuples(names, *_REST, _ATTRIBUTES).map(list) | st.tuples(names, *_REST).map(list) for names in (_NAMES, _FEW)
+)
+_TABLES, _PAIRS_OF_TABLES = (st.lists(rows, unique_by=lambda row: row[0], max_size=6) for rows in (_ROWS, _COLLIDING))
+
+
+def bytes_of(tables: list[list[Row]], **about: object) -> bytes:
+    return lower_snapshot.encode_manifest({"complete": True, "stores": [], "program": "git", **about}, tables)
+
+
+def read(folder: Path, data: bytes) -> LowerSnapshot:
+    (folder / "manifest").write_bytes(data)
+    return LowerSnapshot(str(folder))
+
+
+def rows_of(table: lower_snapshot_table.Table) -> list[Row]:
+    return [table.row(path) for path in table]
+
+
+@given(_TABLES, _TABLES)
+def test_rows_round_trip_whatever_their_names_and_numbers(one: list[Row], other: list[Row]) -> None:
+    for rows in (one, other):
+        table = lower_snapshot_table.from_rows(rows)
+        assert sorted(rows_of(table), key=repr) == sorted(rows, key=repr)
+        assert len(table) == len(rows)
+        assert [table.content_location(os.fsencode(str(row[0]))) for row in rows] == [row[9] for row in rows]
+        assert [table.knows_attributes(os.fsencode(str(row[0]))) for row in rows] == [len(row) > 10 for row in rows]
+
+
+@given(_PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_FEW))
+def test_rows_set_over_a_table_replace_those_below(rows: list[Row], others: list[Row], gone: list[str]) -> None:
+    table = lower_snapshot_table.from_rows(rows)
+    over: dict[str, Row | None] = {str(row[0]): row for row in others} | dict.fromkeys(gone)
+    table.override(over)
+    expected = {str(row[0]): row for row in rows} | over
+    assert {os.fsdecode(path): table.row(path) for path in table} == {name: row for name, row in expected.items() if row}
+    assert all((os.fsencode(name) in table) == (row is not None) for name, row in expected.items())
+    assert [table.content_location(os.fsencode(name)) for name in expected] == [
+        row[9] if row else "" for row in expected.values()
+    ]
+
+
+ROWS: list[Row] = [
+    ["a", "file", 0o644, 3, 7, 8, 9, 1, "", "1f-2a", []],
+    ["b", "symlink", 0o777, 1, 10, 11, 13_569_465_600 * 10**9, 1, "a", "", []],
+    ["c", "dir", 0o755, 1, 12, 13, 14, 2, "", "", [["user.a", "00ff"]]],
+]
+
+
+def test_a_manifest_round_trips(tmp_path: Path) -> None:
+    one = read(tmp_path, bytes_of([ROWS, []]))
+    assert dict(one.entries(0)) == {
+        b"a": Entry(FileType.FILE, 0o644, 3, 7, 8, 9, 1),
+        b"b": Entry(FileType.SYMLINK, 0o777, 1, 10, 11, 13_569_465_600 * 10**9, 1, b"a"),
+        b"c": Entry(FileType.DIRECTORY, 0o755, 1, 12, 13, 14, 2, attributes=(("user.a", b"\0\xff"),)),
+    }
+    assert (one.stored_path(0, b"a"), one.stored_path(0, b"b"), len(one.entries(1)), one.notes) == (
+        f"{tmp_path}/content/1f-2a",
+        None,
+        0,
+        (),
+    )
+
+
+def test_a_manifest_of_version_3_has_no_attributes(tmp_path: Path) -> None:
+    newer = bytes_of([[row[:10] for row in ROWS]], version=3).replace(b',"attributes":true', b"")
+    one = read(tmp_path, checksummed_json.add_checksum(b"{" + newer.partition(b",")[2]))
+    assert dict(one.entries(0)).keys() == {b"a", b"b", b"c"}
+    assert not any(one.knows_attributes(0, path) for path in one.entries(0))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        bytes_of([ROWS])[:-1],
+        bytes_of([ROWS], version=99),
+        bytes_of([ROWS]).replace(b'"count":1', b'"count":2'),
+        bytes_of([ROWS])[:-1] + b"x",
+    ],
+    ids=["torn", "newer", "another number", "another byte at the end"],
+)
+def test_an_unreadable_manifest_is_reported_and_gives_no_lower_snapshot(tmp_path: Path, data: bytes) -> None:
+    assert data != bytes_of([ROWS])
+    one = read(tmp_path, data)
+    assert not one.exists()
+    assert [note for note in one.notes if "another version of agent-dev" in note] == list(one.notes) != []
+
+
+def test_a_file_with_a_time_in_2400_has_a_base_version(tmp_path: Path) -> None:
+    (tmp_path / "root").mkdir()
+    far = tmp_path / "root/far"
+    far.write_bytes(b"far\n")
+    os.utime(far, ns=(0, 13_569_465_600 * 10**9))
+    lower_snapshot_take.take_snapshot(
+        str(tmp_path / "base"), lower_snapshot_request.SnapshotRequest(roots=(str(tmp_path / "root"),))
+    )
+    entry, status = LowerSnapshot(str(tmp_path / "base")).entries(0)[b"far"], far.lstat()
+    assert (entry.mtime, entry.inode, entry.mode) == (status.st_mtime_ns, status.st_ino, stat.S_IMODE(status.st_mode))
