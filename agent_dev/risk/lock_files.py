@@ -35,7 +35,7 @@ _ROWS = (
     re.compile(rb"(\"[^\"\n]{1,200}\": \{:hex, :\w{1,100}, \"[^\"\n]{1,100}\"), \"([0-9a-f]{64})\""),  # mix
     re.compile(rb"\[\"([^\"\n]{1,300}@[^\"\n]{1,200})\",[^\n]{0,2000}?\"(sha\d{1,3}-[^\"\n]{1,200})\"\]"),  # bun
 )
-_POD = re.compile(rb"^ {2}- \"?([^\s/(\"]{1,200})[^(\n]{0,200} \(([^)\n]{1,100})\)", re.MULTILINE)  # CocoaPods: name and version
+_POD = re.compile(rb"^ {2}- \"?([^\s/(\"]{1,200})[^(\n]{0,200} \(([^)\n]{1,100})\)", re.MULTILINE)  # name and version
 _POD_SUM = re.compile(rb"^ {2}\"?([^\s:\"]{1,200})\"?: ([0-9a-f]{40})$", re.MULTILINE)
 _POD_SUMS = b"\nSPEC CHECKSUMS:\n"
 _SUMS = (
