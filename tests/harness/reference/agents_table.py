@@ -36,7 +36,7 @@ _FILES = """\
 
 Files and directories of yours that `home --import` offers, relative to your home; [guide](guide.md#import-your-own-settings).
 
-| agent | memory, settings | skills, commands | servers, hooks, plugins: run by themselves |
+| agent | memory, settings | skills, commands | servers, hooks, plugins: run automatically |
 |---|---|---|---|
 """
 
