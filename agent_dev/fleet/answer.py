@@ -77,14 +77,7 @@ def encode_task(task_id: str, result: TransactionResult) -> dict[str, Any]:
             "cause": result.cause,
             "reason": result.reason[:_MAX_TEXT],
             "commits": result.commits,
-            "steps": [
-                {
-                    "command": [word[:_MAX_TEXT] for word in one.argv[:_MAX_WORDS]],
-                    "exit": one.code,
-                    "milliseconds": one.milliseconds,
-                }
-                for one in result.steps[:_MAX_STEPS]
-            ],
+            "steps": [_encode_step(one) for one in result.steps[:_MAX_STEPS]],
         },
     }
 
