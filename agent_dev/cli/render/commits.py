@@ -31,12 +31,12 @@ def print_commits(reports: Sequence[CommitReport], session: str, *, as_json: boo
     if as_json:
         _print_commits_json(reports, session, is_running=is_running)
         return
+    if not any(report.changes.commits for report in reports):
+        print_line("no commits")
     for report in reports:
         for row in repository_title(report, reports):
             print_line(f"{row}:")
         _print_report(report)
-    if not any(report.changes.commits for report in reports):
-        print_line("no commits")
     is_left = any(one.id not in report.changes.imported_ids for report in reports for one in report.changes.commits)
     if is_left or any(report.changes.refs and not report.changes.commits for report in reports):
         print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")

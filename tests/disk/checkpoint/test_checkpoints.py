@@ -158,7 +158,7 @@ def test_a_ctime_too_recent_to_be_conclusive_is_not_trusted(world: CheckpointedS
 def test_unchanged_files_are_neither_read_nor_stored_again(world: CheckpointedSession, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b"):
         (world.upper / name).write_text(name)
-    monkeypatch.setattr(snapshot, "_YOUNG", -(10**12))
+    monkeypatch.setattr(snapshot, "_RECENT_NS", -(10**12))
     world.take_checkpoint()
     (world.upper / "c").write_text("c")
     read: list[int] = []

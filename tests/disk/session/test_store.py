@@ -285,7 +285,7 @@ def test_an_old_removal_or_a_session_without_a_record_needs_a_sweep(
     store.write_record(session, store.BLANK)
     assert not removal.has_leftovers(place)
     os.makedirs(f"{place.removals_folder}/x")
-    monkeypatch.setattr(removal, "_YOUNG", -1)
+    monkeypatch.setattr(removal, "_MIN_AGE", -1)
     assert removal.has_leftovers(place)
 
 

@@ -49,7 +49,7 @@ def turn_pages(terminal: Terminal, *titles: str) -> None:
 
 def test_the_screen_writes_what_was_selected_and_shows_the_sandbox(agent_dev: AgentDev, config: Path) -> None:
     config.parent.rmdir()
-    with start(agent_dev) as terminal:
+    with start(agent_dev, rows=40) as terminal:
         before = terminal.stty()
         terminal.wait_for("▸ [ ] aider")
         terminal.keys("down", "space")

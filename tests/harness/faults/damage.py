@@ -6,6 +6,7 @@ inodes and times, and the commands may merge, undo and discard.
 
 import os
 import random
+import shutil
 import signal
 import sys
 import tempfile
@@ -107,6 +108,8 @@ def _plant(world: DamagedWorld, name: str) -> None:
     planted_files.write_import_record(str(world.state), f"{world.user.home}/aihome")
     planted_files.write_remembered(str(world.folder / "config" / "agent-dev"))
     planted_files.write_certificates(str(world.cache))
+    for index in world.state.glob("homes/*.last"):  # a second one exists only if a child process had time to write it
+        shutil.copy(index, index.with_suffix(".before"))
     last = store.Session(now := world.user.sessions()[-1]["session"], f"{state.sessions}/{now}")
     rollback._mark_pending(last, checkpoint_store.list_checkpoints(last)[-1].number, ())
 

@@ -165,7 +165,7 @@ def test_git_works_in_a_repository_mounted_with_overlay(
     done = agent_dev("--overlay", given, "--", "sh", "-c", script, cwd=root)
 
     assert (done.returncode, done.stdout) == (0, "new\n"), done.stderr
-    assert "stay in the session" in done.stderr
+    assert "import: merge --commits" in done.stderr
     assert agent_dev.changes(cwd=root) == {"new": "added", f"{given}/new": "added"}
     again = agent_dev("resume", "--", "git", "-C", given, "log", "-1", "--format=%s", cwd=root)
     assert again.stdout == "new\n", again.stderr
