@@ -301,7 +301,7 @@ class Driver:
         if found.type is not FileType.DIRECTORY or (found.inode != was.inode and was.inode):
             raise UnexpectedEntryError("it was removed or replaced concurrently")
         if (found.mode, found.attributes) == (wanted.mode, wanted.attributes):
-            return not is_forward  # the user or another merge has set it, so a later undo must not revert it
+            return True
         if found.mode != was.mode:
             raise UnexpectedEntryError("its mode was changed concurrently")
         self._set_attributes(op, was, wanted)
