@@ -2,10 +2,7 @@
 
 import os
 import select
-import signal
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -97,7 +94,7 @@ def run_fleet(request: FleetRequest, context: CommandContext, reporter: Reporter
         if request.resumes:
             _recall(work)
         jobs = _prepare(work, source, branch) if work.table.missing() else None
-        with _wake_on_signals() as work.wake:
+        with child_process.wake_on_signals() as work.wake:
             if jobs is not None:
                 _run_jobs(work, program, jobs)
             _merge_arrived(work)
@@ -112,21 +109,6 @@ def _open_run(request: FleetRequest, context: CommandContext, commit: str) -> Fl
     if request.resumes:
         return run_folder.resume_run(context.store.path, context.root, request.lines)
     return run_folder.start_run(context.store.path, context.root, commit, request.lines)
-
-
-@contextmanager
-def _wake_on_signals() -> Iterator[int]:
-    """Yield a descriptor that becomes readable when the user interrupts."""
-    wake_read, wake_write = os.pipe()
-    os.set_blocking(wake_write, False)
-    before = {number: signal.signal(number, lambda *_: os.write(wake_write, b"!")) for number in child_process.ENDING}
-    try:
-        yield wake_read
-    finally:
-        for number, action in before.items():
-            signal.signal(number, action)
-        os.close(wake_read)
-        os.close(wake_write)
 
 
 def _recall(work: _FleetWork) -> None:

@@ -95,7 +95,7 @@ class Delivery:
             if event["event"] == "merging":
                 merging.add(int(event["task"]))
             elif event["event"] in ("imported", "finished"):
-                attempt = self._noted_attempt(event["result"])
+                attempt = self._noted_attempt(event.get("result"))
                 if attempt is not None:
                     found[int(event["task"])] = (attempt.result, event["event"] == "finished")
         merges = {one.session: one.id for one in history.list_merges(self.context)}

@@ -48,8 +48,9 @@ class SourceRepository:
         return commit.decode().strip(), "" if code else branch.decode("utf-8", "surrogateescape").strip()
 
     def count_uncommitted(self) -> int:
-        """Return how many tracked files differ from HEAD."""
-        _, output = self._run("diff-index", "--name-only", "-z", "HEAD", "--")
+        """Return how many files differ from HEAD, untracked ones included; an untracked directory counts as one."""
+        # Not diff-index, which takes a file for changed if the index has another time of it.
+        _, output = self._run("--no-optional-locks", "status", "--porcelain", "--no-renames", "-z")
         return output.count(b"\0")
 
     def start_pack(self, commit: str, known: tuple[str, ...], target: int) -> "subprocess.Popen[bytes]":

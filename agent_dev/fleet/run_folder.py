@@ -4,7 +4,6 @@
 """
 
 import fcntl
-import json
 import os
 import time
 from collections.abc import Iterator
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.errors import UsageError
-from agent_dev.fs import durable
+from agent_dev.fs import checksummed_json, durable
 from agent_dev.fs.rmtree import remove_tree
 
 _KEPT_DAYS = 30  # of a run that was not completed
@@ -36,13 +35,14 @@ class FleetRun:
 
     def note(self, event: str, **values: object) -> None:
         """Add an event to the journal; it is durable on return."""
-        durable.append(f"{self.folder}/journal", json.dumps({"event": event, **values}).encode() + b"\n")
+        # The line break first: an incomplete line from a crash stays separate and is skipped.
+        durable.append(f"{self.folder}/journal", b"\n%b\n" % checksummed_json.dumps({"event": event, **values}))
 
     def events(self) -> tuple[dict[str, Any], ...]:
-        """Return the events of the journal; the last one is ignored if it is incomplete."""
+        """Return the events of the journal; damaged and incomplete lines are ignored."""
         try:
             with open(f"{self.folder}/journal", "rb") as file:
-                lines = file.read().split(b"\n")[:-1]
+                lines = file.read().split(b"\n")
         except FileNotFoundError:
             return ()
         return tuple(event for event in filter(None, map(_event, lines)) if self._is_valid(event))
@@ -58,7 +58,7 @@ class FleetRun:
 
     def new_attempt(self, numbers: tuple[int, ...]) -> str:
         """Create the directory of an attempt to run tasks, and note which tasks they are; return its path."""
-        count = sum(one["event"] == "attempt" for one in self.events())
+        count = sum(name.startswith("attempt-") for name in os.listdir(self.folder))
         path = f"{self.folder}/attempt-{count}"
         os.mkdir(path, 0o700)
         os.mkdir(f"{path}/out", 0o700)
@@ -74,10 +74,10 @@ class FleetRun:
 
 def _event(line: bytes) -> dict[str, Any] | None:
     try:
-        value = json.loads(line)
+        value = checksummed_json.loads(line)
     except ValueError:
         return None
-    return value if isinstance(value, dict) and isinstance(value.get("event"), str) else None
+    return value if isinstance(value.get("event"), str) else None
 
 
 def start_run(state: str, root: str, commit: str, lines: tuple[str, ...]) -> FleetRun:
@@ -90,7 +90,7 @@ def start_run(state: str, root: str, commit: str, lines: tuple[str, ...]) -> Fle
     os.mkdir(folder, 0o700)
     lock = _lock(folder)
     value = {"version": 1, "root": root, "commit": commit, "lines": list(lines)}
-    durable.append(f"{folder}/run.json", json.dumps(value).encode())
+    durable.append(f"{folder}/run.json", checksummed_json.dumps(value))
     durable.sync_path(parent)
     return FleetRun(folder, run_id, root, commit, lines, lock)
 
@@ -120,10 +120,10 @@ def _read(folder: str) -> dict[str, Any] | None:
     """Return the description of a run; None for a damaged one."""
     try:
         with open(f"{folder}/run.json", "rb") as file:
-            value = json.loads(file.read())
+            value = checksummed_json.loads(file.read())
     except (OSError, ValueError):
         return None
-    if not isinstance(value, dict) or value.get("version") != 1:
+    if value.get("version") != 1:
         return None
     texts = [value.get("root"), value.get("commit"), *(value["lines"] if isinstance(value.get("lines"), list) else [None])]
     return value if all(isinstance(one, str) for one in texts) else None

@@ -94,13 +94,10 @@ def _run_child(spec: TransactionSpec, target: int, context: CommandContext) -> T
         syscalls.die_with_parent()
         return spec
 
-    wake_read, wake_write = os.pipe()
-    os.set_blocking(wake_write, False)
-    before = {number: signal.signal(number, lambda *_: os.write(wake_write, b"!")) for number in child_process.ENDING}
-    try:
+    with child_process.wake_on_signals() as wake:
         with child_process.block_signals():
             child = child_process.start_child(make_spec, 2)
-        is_cancelled = _wait(child, target, wake_read)
+        is_cancelled = _wait(child, target, wake)
         if is_cancelled:
             _cancel(child)
         attempt = child_process.collect_child(child, context.store)
@@ -109,11 +106,6 @@ def _run_child(spec: TransactionSpec, target: int, context: CommandContext) -> T
                 _remove(attempt.session)
             raise CancelledError
         return attempt
-    finally:
-        for number, action in before.items():
-            signal.signal(number, action)
-        os.close(wake_read)
-        os.close(wake_write)
 
 
 def _wait(child: ChildTransaction, target: int, wake: int) -> bool:

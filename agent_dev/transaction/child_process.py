@@ -61,6 +61,21 @@ def start_child(make_spec: Callable[[], TransactionSpec], output: int) -> ChildT
 
 
 @contextmanager
+def wake_on_signals() -> Iterator[int]:
+    """Yield a descriptor that becomes readable when a signal would end the transaction."""
+    wake_read, wake_write = os.pipe()
+    os.set_blocking(wake_write, False)
+    before = {number: signal.signal(number, lambda *_: os.write(wake_write, b"!")) for number in ENDING}
+    try:
+        yield wake_read
+    finally:
+        for number, action in before.items():
+            signal.signal(number, action)
+        os.close(wake_read)
+        os.close(wake_write)
+
+
+@contextmanager
 def block_signals() -> Iterator[None]:
     """Block the signals that end a transaction."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)

@@ -1,6 +1,7 @@
 """The folder of a run: what an interrupted coordinator has received is used once, whatever is left of its journal."""
 
 import io
+import json
 import os
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from agent_dev.config.options import RunOptions
 from agent_dev.errors import BadTicket, UsageError
 from agent_dev.fleet import answer, run_folder, worker
 from agent_dev.fleet.delivery import REFUSED, Delivery
+from agent_dev.fleet.hosts import SourceRepository
 from agent_dev.fleet.run_folder import FleetRun
 from agent_dev.fleet.ticket import MAX_TICKET, Ticket
 from agent_dev.run.request import RunRequest
@@ -51,12 +53,12 @@ def test_a_finished_task_is_recalled_and_a_half_line_is_ignored(delivery: Delive
 
 @pytest.mark.parametrize("row", ["3", "{}", '{"steps": 5}', '{"state": 1, "steps": [[1]]}', "null"])
 def test_a_damaged_journal_is_ignored(delivery: Delivery, row: str) -> None:
-    lines = (
-        f'{{"event": "finished", "task": 0, "result": {row}}}',
-        '{"event": "finished", "task": 77}',
-        '{"event": "attempt", "path": 5}',
-    )
-    Path(f"{delivery.run.folder}/journal").write_text("\n".join((*lines, "[]", "\0", "")))
+    delivery.run.note("finished", task=0, result=json.loads(row))
+    delivery.run.note("finished", task=0)
+    delivery.run.note("finished", task=77)
+    delivery.run.note("attempt", path=5)
+    with open(f"{delivery.run.folder}/journal", "ab") as file:
+        file.write(b"[]\n\0\n{}")
     assert delivery.recall() == {}
     assert delivery.sent_files((0, 1)) == []
 
@@ -97,6 +99,22 @@ def test_only_an_interrupted_run_of_the_same_tasks_is_resumed(delivery: Delivery
         run_folder.resume_run(state, run.root, LINES)
 
 
+def test_a_changed_bit_or_a_half_line_hides_one_event_alone(delivery: Delivery) -> None:
+    run, journal = delivery.run, Path(f"{delivery.run.folder}/journal")
+    run.note("merging", task=0)
+    data = bytearray(journal.read_bytes())
+    data[-5] ^= 1
+    journal.write_bytes(data + b'{"check":"0')
+    run.note("merging", task=1)
+    assert [event["task"] for event in run.events()] == [1]
+
+
+def test_each_attempt_has_a_directory_of_its_own_even_if_the_journal_is_lost(delivery: Delivery) -> None:
+    first = delivery.run.new_attempt((0, 1))
+    Path(f"{delivery.run.folder}/journal").unlink()
+    assert delivery.run.new_attempt((1,)) != first
+
+
 @pytest.mark.parametrize("damage", ["", "{", "[]", '{"version": 1}', '{"version": 2}', "\0"])
 def test_a_damaged_description_of_a_run_is_ignored(delivery: Delivery, damage: str) -> None:
     run, state = delivery.run, delivery.context.store.path
@@ -104,6 +122,16 @@ def test_a_damaged_description_of_a_run_is_ignored(delivery: Delivery, damage: s
     Path(f"{run.folder}/run.json").write_text(damage)
     with pytest.raises(UsageError, match="no interrupted run"):
         run_folder.resume_run(state, run.root, LINES)
+
+
+def test_only_files_that_differ_from_the_commit_are_uncommitted(delivery: Delivery) -> None:
+    root, source = Path(delivery.context.root), SourceRepository(delivery.context)
+    tracked = next(path for path in root.iterdir() if path.is_file())
+    os.utime(tracked, (1, 1))
+    assert source.count_uncommitted() == 0
+    (root / "untracked").write_text("new\n")
+    tracked.write_text("edited\n")
+    assert source.count_uncommitted() == 2
 
 
 def test_a_ticket_that_is_too_long_is_refused() -> None:
