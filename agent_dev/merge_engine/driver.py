@@ -301,7 +301,8 @@ class Driver:
         if found.type is not FileType.DIRECTORY or (found.inode != was.inode and was.inode):
             raise UnexpectedEntryError("it was removed or replaced concurrently")
         if (found.mode, found.attributes) == (wanted.mode, wanted.attributes):
-            return True
+            is_same = (was.mode, was.attributes) == (wanted.mode, wanted.attributes)
+            return is_same or not is_forward  # what others have set is not ours: a later undo must not revert it
         if found.mode != was.mode:
             raise UnexpectedEntryError("its mode was changed concurrently")
         self._set_attributes(op, was, wanted)

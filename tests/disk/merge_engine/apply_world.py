@@ -29,6 +29,7 @@ class Applied:
     taken: list[Key]
     stopped: dict[Key, str]
     kept: dict[Key, str]
+    needless: list[Key]  # the operations that had nothing to do
 
 
 class World:
@@ -90,7 +91,8 @@ class World:
         stopped = {ops[number].key: why for number, why in reached.stopped.items() if why}
         done = [op for number, op in enumerate(ops) if number not in reached.stopped]
         kept = {op.key: op.slot for op in done if op.old and op.slot and op.kind is not OpKind.PRUNE}
-        return Applied([key for key in plan.selected if key not in stopped], stopped, kept)
+        needless = [ops[number].key for number, why in reached.stopped.items() if not why]
+        return Applied([key for key in plan.selected if key not in stopped], stopped, kept, needless)
 
     def kept(self, done: Applied, path: str) -> Path:
         return self.merge / "stage-0" / done.kept[key(path)]

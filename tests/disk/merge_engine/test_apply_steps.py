@@ -125,6 +125,16 @@ def test_a_mode_that_the_user_changed_stays(world: World) -> None:
     assert key("d") in done.stopped
 
 
+def test_a_mode_that_the_user_has_set_too_is_not_part_of_the_merge(world: World) -> None:
+    place(world.real, {"d": SORTS[DIRECTORY]})
+    place(world.upper, {"d": OTHERS[DIRECTORY], "x": SORTS[FILE]})
+    step, wanted = SetMode(key("d"), world.new("d"), world.now("d")), world.new("d")
+    (world.real / "d").chmod(wanted.mode & 0o7777)
+    done = world.apply(step, world.add("x"))
+
+    assert done.needless == [key("d")]  # so an undo leaves the mode as the user set it
+
+
 def test_a_file_is_replaced_by_a_directory_with_contents(world: World) -> None:
     place(world.real, {"x": SORTS[FILE]})
     place(world.upper, {"x": SORTS[DIRECTORY], "x/y": SORTS[FILE]})
