@@ -3,7 +3,7 @@
 import os
 import sys
 
-from agent_dev import debug
+from agent_dev import debug, import_cache
 from agent_dev.cli.console import OUT_OF_MEMORY, guard, notify, open_output, report_output_failure, silence, warn, write_stdout
 from agent_dev.cli.options import parse
 from agent_dev.config.detachable import may_detach
@@ -189,11 +189,25 @@ def _run_agent(request: RunRequest) -> int:
         if not offer_install.offer_install(str(error.values["agent"]), request.options, request.environ):
             raise
         outcome = _run_to_end(request)
+    if import_cache.can_be_renewed():
+        _renew_import_cache()
     if outcome.limit_notice:
         warn(visible(outcome.limit_notice))
     if not outcome.is_kept:
         return outcome.exit_code
     return _review(outcome, request)
+
+
+def _renew_import_cache() -> None:
+    """Write the file of modules that a start needs, in a process that nobody waits for."""
+    from agent_dev.fs.background_removal import run_in_background  # rare
+
+    def work(_: int) -> None:
+        os.closerange(3, 4096)  # includes our locks
+        os.nice(10)
+        import_cache.renew()
+
+    run_in_background(work)
 
 
 def _review(outcome: "RunOutcome", request: RunRequest) -> int:

@@ -1,0 +1,111 @@
+"""The modules of a start are imported from one file, and only while it is whole and their sources have not changed."""
+
+import os
+import random
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.harness.scale import seeded_random
+
+SOURCE = Path(__file__).parents[3] / "agent_dev"
+USE = "from agent_dev import import_cache\nimport_cache.use()\n"
+START = "import agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session\nimport_cache.note_start()\n"
+COUNT = START + textwrap.dedent(
+    """
+    import sys
+    own = [module for name, module in sys.modules.items() if name.startswith("agent_dev.")]
+    print(sum(type(module.__spec__.loader).__name__ == "_CachedLoader" for module in own), len(own))
+    print(import_cache.can_be_renewed())
+    """
+)
+
+
+@pytest.fixture
+def program(tmp_path: Path) -> Path:
+    """Return a directory with a copy of the program, whose file was written."""
+    shutil.copytree(SOURCE, tmp_path / "agent_dev", ignore=shutil.ignore_patterns("*.cache"))
+    renew(tmp_path)
+    return tmp_path
+
+
+def cache(program: Path) -> Path:
+    (found,) = (program / "agent_dev/__pycache__").glob("start.*")
+    return found
+
+
+def renew(program: Path) -> None:
+    python(program, "-P", "-c", f"{USE}{START}import_cache.renew()")
+
+
+def python(program: Path, *arguments: str) -> str:
+    unwanted = ("PYTHONDONTWRITEBYTECODE", "PYTHONPYCACHEPREFIX", "PYTHONOPTIMIZE")
+    env = {name: value for name, value in os.environ.items() if name not in unwanted} | {"PYTHONPATH": str(program)}
+    done = subprocess.run([sys.executable, *arguments], env=env, cwd=program, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def counts(program: Path) -> tuple[int, int, bool]:
+    """Return how many modules came from the file, how many were imported, and whether the file is to be renewed."""
+    numbers, is_outdated = python(program, "-P", "-c", USE + COUNT).splitlines()
+    cached, total = map(int, numbers.split())
+    return cached, total, is_outdated == "True"
+
+
+def test_all_modules_of_a_start_are_imported_from_the_file(program: Path) -> None:
+    cached, total, is_outdated = counts(program)
+
+    assert total > 50
+    assert cached == total - 1  # without import_cache itself
+    assert not is_outdated
+
+
+def test_a_changed_module_is_imported_from_its_source(program: Path) -> None:
+    cached, total, _ = counts(program)
+    with (program / "agent_dev/sandbox/plan.py").open("a") as file:
+        file.write("CHANGED = True\n")
+
+    assert counts(program) == (cached - 1, total, True)
+    assert python(program, "-P", "-c", f"{USE}import agent_dev.sandbox.plan as plan; print(plan.CHANGED)") == "True\n"
+    renew(program)
+    assert counts(program) == (cached, total, False)
+
+
+def test_a_missing_file_is_to_be_renewed(program: Path) -> None:
+    cache(program).unlink()
+
+    assert counts(program)[::2] == (0, True)
+
+
+def test_the_file_of_a_moved_program_is_not_used(program: Path) -> None:
+    moved = program.parent / f"{program.name}-moved"
+    program.rename(moved)
+
+    assert counts(moved)[::2] == (0, True)
+
+
+def test_a_damaged_file_is_not_used(program: Path) -> None:
+    content, chance = cache(program).read_bytes(), seeded_random()
+    for damaged in (b"", content[:-1], flipped(content, chance)):
+        cache(program).write_bytes(damaged)
+        assert counts(program)[::2] == (0, True)
+
+
+def flipped(content: bytes, chance: random.Random) -> bytes:
+    where = chance.randrange(len(content))
+    return content[:where] + bytes([content[where] ^ 1 << chance.randrange(8)]) + content[where + 1 :]
+
+
+def test_a_program_that_its_user_cannot_write_needs_no_renewal(program: Path) -> None:
+    cache(program).unlink()
+    folder = program / "agent_dev/__pycache__"
+    folder.chmod(0o555)
+    try:
+        assert counts(program)[::2] == (0, os.getuid() == 0)  # root can write everywhere
+    finally:
+        folder.chmod(0o755)
