@@ -122,7 +122,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_rootless_podman": has_rootless_podman(),
         "only_redis": bool(shutil.which("redis-server")),
         "only_chromium": bool(find_chromium()),
-        "slow": scale.SCALE >= 100,
+        "slow": scale.SCALE >= scale.EVERY_TEST,
         "real_agents": bool(os.environ.get("AGENT_DEV_TEST_AGENTS")),
     }
     omitted = [name for name, is_included in can_run.items() if not is_included]

@@ -1,6 +1,6 @@
 """The number of repetitions in tests, and the seed of random ones.
 
-AGENT_DEV_TEST_SCALE is in percent of CI: `make test` sets 5, `make test-all` 100.
+AGENT_DEV_TEST_SCALE is a percentage: `make test` sets 5, CI 40, `make test-all` 100. From EVERY_TEST on, every test runs.
 """
 
 import os
@@ -12,23 +12,24 @@ import pytest
 
 T = TypeVar("T")
 
-# Of the tests in a directory, one of so many runs below 100 percent: those that run the whole program take a second each.
+EVERY_TEST = 30  # percent
+# Of the tests in a directory, one of so many runs below EVERY_TEST: those that run the whole program take a second each.
 ONE_OF = {"containment": 5, "expect": 5, "sandbox": 5, "disk": 2, "faults": 2, "tui": 2}
 SCALE = max(1, int(os.environ.get("AGENT_DEV_TEST_SCALE", "100")))
 
 
 def repeat(full: int) -> int:
-    """Return the number of repetitions where CI has `full`; at least one, and more above 100 percent."""
+    """Return the scaled number of repetitions where 100 percent are `full`; at least one."""
     return max(1, full * SCALE // 100)
 
 
 def stride(full: int) -> int:
-    """Return the stride through a long list of cases where CI tries every `full`-th."""
+    """Return the scaled stride through a long list of cases where 100 percent are every `full`-th."""
     return max(1, full * 100 // SCALE)
 
 
 def some(items: Iterable[T], chance: random.Random) -> list[T]:
-    """Return all items where CI tries all; below 100 percent a random share of them."""
+    """Return all items at 100 percent, below that a random share of them."""
     every = list(items)
     return chance.sample(every, -(-len(every) * min(SCALE, 100) // 100))
 
@@ -46,13 +47,13 @@ def seeded_random() -> random.Random:
 
 
 def sample(items: Iterable[pytest.Item]) -> set[pytest.Item]:
-    """Return the tests to run: below 100 percent, evenly spread cases of some tests of each directory."""
+    """Return the tests to run: below EVERY_TEST, evenly spread cases of some tests of each directory."""
     cases: dict[str, list[pytest.Item]] = {}
     for item in items:
         cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
     kept: set[pytest.Item] = set()
     for number, (name, one) in enumerate(cases.items()):
-        if SCALE >= 100:
+        if SCALE >= EVERY_TEST:
             kept.update(one)
         elif number % ONE_OF.get(name.split("/")[1], 1) == 0:
             count = -(-len(one) * SCALE // 100)
