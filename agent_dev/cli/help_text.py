@@ -43,6 +43,7 @@ run
   restore [SNAPSHOT]         restore the tree from before a run with --direct
   tx [OPTIONS] -- COMMAND    apply the changes of a command if it succeeds
   tx --many FILE --on HOST,… run many on other machines
+  tx --best N --score CMD    run N attempts and propose the best one
   work                       run one of them; started by `tx --on`
 
 review

@@ -18,7 +18,9 @@ if TYPE_CHECKING:
     from typing import Any
 
 _LISTS = {"--validate": "validations", "--take": "take", "--allow": "allowed"}
-_VALUES = ("--timeout", "--many", "--jobs", "--on", "--retries")
+_COUNTS = {"--jobs": (1, 64), "--retries": (0, 100), "--best": (2, 64)}  # least, most
+_TEXTS = ("--many", "--on", "--score")
+_VALUES = ("--timeout", *_TEXTS, *_COUNTS)
 _SWITCHES = {
     "--include-ignored": "with_ignored",
     "--include-risky": "with_risky",
@@ -27,15 +29,26 @@ _SWITCHES = {
     "--first": "first",
     "--review": "review",
     "--resume": "resume",
+    "--lowest": "lowest",
+    "--merge": "merge",
     "-h": "help",
     "--help": "help",
 }
-_OF_MANY = ("jobs", "first", "on", "review", "retries", "resume")
+_OF_MANY, _OF_BEST, _OF_BOTH = ("first", "review"), ("score", "lowest", "merge"), ("jobs", "on", "retries", "resume")
+_OWN = ("help", "json", "many", "best", "lowest", "merge", *_OF_MANY, *_OF_BOTH)  # not fields of the spec
+_OF_MERGE = {  # fields that have no effect if nothing is merged
+    "take": "--take",
+    "allowed": "--allow",
+    "with_ignored": "--include-ignored",
+    "with_risky": "--include-risky",
+    "with_many_deletions": "--yes-delete-many",
+}
 _TAKES_VALUE = cli_options.TAKES_VALUE | dict.fromkeys((*_LISTS, *_VALUES), True) | dict.fromkeys(_SWITCHES, False)
 
 HELP = """\
 usage: agent-dev tx [OPTIONS] [--] COMMAND [ARGS…]
-       agent-dev tx [OPTIONS] --many FILE [--jobs N] [--first] [--on HOST,HOST]
+       agent-dev tx [OPTIONS] --many FILE
+       agent-dev tx [OPTIONS] --best N --score CMD [--] COMMAND [ARGS…]
 
 Run a command in a new overlay; apply its changes if all validations succeed.
 
@@ -48,15 +61,33 @@ Run a command in a new overlay; apply its changes if all validations succeed.
   --yes-delete-many    allow deleting a large share of the tree's files
   --json               one JSON document on stdout, command output on stderr
   --many FILE          one transaction per line of FILE (-: stdin), in order
-  --jobs N             run N at a time (default: number of processors)
-  --first              apply only the first that succeeds, stop the others
-  --on HOST,HOST       run on these ssh hosts, or on an engine of config.yaml
-  --review             with --on: apply nothing, keep a session for each
-  --retries N          with --on: repeat tasks of lost hosts N times (2)
-  --resume             with --on: continue an interrupted run of FILE
-Options of a run are accepted, too (agent-dev help --all).
+  --best N             run COMMAND N times, and propose the best attempt
+Their options: agent-dev tx --many --help. Options of a run are accepted, too.
+
 exit status: 0 merged, 124 timed out, 125 not started, else the command's or 1
 example:  agent-dev tx --validate 'make test' -- claude -p 'fix the login'
+"""
+HELP_SEVERAL = """\
+usage: agent-dev tx [OPTIONS] --many FILE [--jobs N] [--on HOST,HOST]
+       agent-dev tx [OPTIONS] --best N --score CMD [--] COMMAND [ARGS…]
+
+Run several transactions at the same time, each in its own overlay.
+
+  --many FILE          one transaction per line of FILE (-: stdin), in order
+  --first              with --many: apply only the first that succeeds
+  --best N             run COMMAND N times, and propose the best attempt
+  --score CMD          its last line that is a number is an attempt's score
+  --lowest             the lowest score is the best, as of a benchmark
+  --merge              merge the best attempt without a review
+  --jobs N             run N at a time (default: number of processors)
+  --on HOST,HOST       run on these ssh hosts, or on an engine of config.yaml
+  --review             with --many --on: apply nothing, keep all sessions
+  --retries N          with --on: repeat tasks of lost hosts N times (2)
+  --resume             with --on: continue an interrupted run
+Other options: agent-dev tx --help
+
+exit status: 0 all merged, or an attempt proposed; 125 not started, else 1
+example:  agent-dev tx --best 3 --score 'make -s score' -- claude -p 'fix it'
 """
 
 
@@ -65,12 +96,16 @@ def run(argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
     try:
         own_options, spec = _parse_spec(argv, options, environ)
         if own_options["help"]:
-            console.write_stdout(HELP)
+            console.write_stdout(HELP_SEVERAL if own_options["help"] == "several" else HELP)
             return 0
         if own_options["many"]:
             from agent_dev.cli import tx_many  # rare
 
             return tx_many.run(own_options, spec)
+        if own_options["best"]:
+            from agent_dev.cli.attempts import tx_best  # rare
+
+            return tx_best.run(own_options, spec)
     except UsageError as error:
         if _has_json_flag(argv):
             console.write_stdout(result_as_json(_not_started(error)))
@@ -84,8 +119,10 @@ def run(argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
 def _parse_spec(argv: list[str], options: RunOptions, environ: dict[str, str]) -> "tuple[dict[str, Any], TransactionSpec]":
     """Return the options of this process and the transaction's spec. Raises UsageError."""
     fields, rest, (later, kind) = _parse(argv)
-    request = RunRequest(tuple(rest), _merge_options(options, later).replace(merge=False), environ, kind, has_checkpoints=False)
-    own_options = {name: fields.pop(name, None) for name in ("help", "json", "many", *_OF_MANY)}
+    merged = _merge_options(options, later)
+    request = RunRequest(tuple(rest), merged.replace(merge=False), environ, kind, has_checkpoints=False)
+    own_options = {name: fields.pop(name, None) for name in _OWN}
+    own_options["opens_review"] = merged.merge
     spec = TransactionSpec(request=request, **fields)
     if not own_options["help"]:
         _check(own_options, spec)
@@ -130,14 +167,7 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
         from agent_dev.risk import load as risk_load  # only with --allow
 
         risk_load.check_rule_names(spec.allowed, spec.request.environ)
-    if own_options["many"] and spec.request.arguments:
-        raise UsageError(message="tx: --many FILE and a command cannot be combined", hint="agent-dev tx --help")
-    of_many = [name for name in _OF_MANY if own_options[name] is not None]
-    if not own_options["many"] and of_many:
-        raise UsageError(message=f"tx: --{of_many[0]} requires --many", hint="agent-dev tx --help")
-    only_remote = [name for name in of_many if name in ("review", "retries", "resume")]
-    if only_remote and not own_options["on"]:
-        raise UsageError(message=f"tx: --{only_remote[0]} requires --on", hint="agent-dev tx --help")
+    _check_several(own_options, spec)
     if not own_options["many"] and not spec.request.arguments:
         raise UsageError(message="tx needs a command", hint="agent-dev tx --help")
     options = spec.request.options
@@ -148,6 +178,30 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
         from agent_dev.session import session_names  # rare
 
         session_names.require_unused_name(spec.request.options, spec.request.environ)
+
+
+def _check_several(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
+    """Check the options of `--many` and `--best`. Raises UsageError."""
+    many, best = own_options["many"], own_options["best"]
+    given = {name for name, value in own_options.items() if value is not None} | ({"score"} if spec.score else set())
+    problem = ""
+    if many and (spec.request.arguments or best):
+        problem = f"--many FILE and {'--best' if best else 'a command'} cannot be combined"
+    elif best and not spec.score:
+        problem = "--best requires --score"
+    for names, is_met, needed in (
+        (_OF_MANY, many, "--many"),
+        (_OF_BEST, best, "--best"),
+        (_OF_BOTH, many or best, "--many or --best"),
+        (("review", "retries", "resume"), own_options["on"], "--on"),
+    ):
+        lone = [name for name in names if name in given and not is_met]
+        problem = problem or (f"--{lone[0]} requires {needed}" if lone else "")
+    unused = [option for field, option in _OF_MERGE.items() if getattr(spec, field)]
+    if best and unused and not own_options["merge"]:
+        problem = problem or f"{unused[0]} requires --merge with --best"
+    if problem:
+        raise UsageError(message=f"tx: {problem}", hint=f"agent-dev tx {'--many ' * bool(many or best)}--help")
 
 
 def _redirect_stdout() -> int:
@@ -180,7 +234,8 @@ def _parse(argv: list[str]) -> "tuple[dict[str, Any], list[str], tuple[RunOption
             else:
                 _set(fields, name, value)
             if "help" in fields:
-                return {"help": True}, [], (RunOptions(), COMMAND)
+                is_several = fields["help"] == "several" or fields.keys() & {"many", "best"}
+                return {"help": "several" if is_several else "one"}, [], (RunOptions(), COMMAND)
     except InvalidOption as error:
         problem = f"{error.option} needs a value" if error.is_known else f"unknown option {error.option}"
         raise UsageError(message=f"tx: {problem}", hint="agent-dev tx --help") from None
@@ -191,13 +246,13 @@ def _parse(argv: list[str]) -> "tuple[dict[str, Any], list[str], tuple[RunOption
 def _set(fields: "dict[str, Any]", name: str, value: str) -> None:
     if not value:
         raise UsageError(message=f"tx: the value of {name} is empty", hint="agent-dev tx --help")
-    if name == "--timeout":
+    if name in ("--many", "--best") and value in ("-h", "--help"):
+        fields["help"] = "several"
+    elif name == "--timeout":
         fields["timeout"] = _parse_milliseconds(value)
-    elif name == "--jobs":
-        fields["jobs"] = _parse_count(name, value, 1, 64)
-    elif name == "--retries":
-        fields["retries"] = _parse_count(name, value, 0, 100)
-    elif name in ("--many", "--on"):
+    elif name in _COUNTS:
+        fields[name[2:]] = _parse_count(name, value, *_COUNTS[name])
+    elif name in _TEXTS:
         fields[name[2:]] = value
     else:
         fields[_LISTS[name]] = (*fields.get(_LISTS[name], ()), value)

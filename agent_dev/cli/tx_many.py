@@ -21,15 +21,11 @@ def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
 
         return tx_on.run(lines, own_options, spec)
     context = sessions.command_context(spec.request.options, spec.request.environ)
-    jobs = own_options["jobs"] if isinstance(own_options["jobs"], int) else len(os.sched_getaffinity(0))
-    batch = TransactionBatch(lines, spec, jobs, bool(own_options["first"]))
-    stream = sys.stderr if own_options["json"] else sys.stdout
+    specs = job_batch.shell_specs(lines, spec)
+    batch = TransactionBatch(specs, count_jobs(own_options), only_first=bool(own_options["first"]))
 
     def report(number: int, result: TransactionResult, output: bytes) -> None:
-        console.notify(f"{number + 1} of {len(lines)}: {visible(lines[number])}")
-        stream.flush()
-        stream.buffer.write(output)
-        stream.flush()
+        show_output(f"{number + 1} of {len(lines)}: {visible(lines[number])}", output, as_json=bool(own_options["json"]))
         if result.cause:
             console.warn(f"not merged: {visible(result.reason)}")
 
@@ -43,6 +39,20 @@ def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
         console.notify(f"{visible(line)}:")
         print_result(result)
     return code
+
+
+def count_jobs(own_options: dict[str, object]) -> int:
+    """Return how many transactions run at a time on this machine."""
+    return own_options["jobs"] if isinstance(own_options["jobs"], int) else len(os.sched_getaffinity(0))
+
+
+def show_output(title: str, output: bytes, *, as_json: bool) -> None:
+    """Show the output of a transaction that has ended; with a JSON document on stdout, on stderr."""
+    stream = sys.stderr if as_json else sys.stdout
+    console.notify(title)
+    stream.flush()
+    stream.buffer.write(output)
+    stream.flush()
 
 
 def read_lines(path: str) -> tuple[str, ...]:

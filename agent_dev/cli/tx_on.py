@@ -1,4 +1,4 @@
-"""The subcommand `tx --many --on`: transactions on other machines, with a table at the end."""
+"""The subcommand `tx --on`: transactions on other machines, with a table at the end."""
 
 from agent_dev.cli import console
 from agent_dev.cli.render import fleet as output
@@ -6,12 +6,30 @@ from agent_dev.errors import FAILURE, NOT_STARTED, SUCCESS, AgentDevError
 from agent_dev.fleet import coordinator
 from agent_dev.fleet.coordinator import FleetRequest
 from agent_dev.fleet.places import parse_places
+from agent_dev.fleet.task_table import TaskTable
 from agent_dev.session import sessions
 from agent_dev.transaction.result import MERGED, TransactionSpec
 
 
 def run(lines: tuple[str, ...], own_options: dict[str, object], spec: TransactionSpec) -> int:
     """Run `agent-dev tx --many --on` and return the exit code. Raises AgentDevError if nothing ran."""
+    table = run_tasks(lines, own_options, spec)
+    for_review = bool(own_options["review"])
+    results = [task.result for task in table.tasks]
+    is_good = (any if own_options["first"] else all)(result is not None and result.state == MERGED for result in results)
+    code = SUCCESS if is_good else FAILURE
+    if own_options["json"]:
+        console.write_stdout(output.table_as_json(table, code, for_review=for_review))
+    else:
+        output.print_table(table, for_review=for_review)
+    return code
+
+
+def run_tasks(lines: tuple[str, ...], own_options: dict[str, object], spec: TransactionSpec) -> TaskTable:
+    """Run tasks on other machines and report the progress. The attempts of `--best` are not merged.
+
+    Raises AgentDevError if nothing ran.
+    """
     context = sessions.command_context(spec.request.options, spec.request.environ)
     jobs, retries = own_options["jobs"], own_options["retries"]
     request = FleetRequest(
@@ -21,22 +39,15 @@ def run(lines: tuple[str, ...], own_options: dict[str, object], spec: Transactio
         jobs=jobs if isinstance(jobs, int) else 0,
         retries=retries if isinstance(retries, int) else 2,
         only_first=bool(own_options["first"]),
-        for_review=bool(own_options["review"]),
+        for_review=bool(own_options["review"] or own_options["best"]),
         resumes=bool(own_options["resume"]),
+        prefix="best" if own_options["best"] else "many",
     )
     reporter = output.FleetReporter()
     try:
-        table = coordinator.run_fleet(request, context, reporter)
+        return coordinator.run_fleet(request, context, reporter)
     except AgentDevError as error:
         error.code = NOT_STARTED
         raise
     finally:
         reporter.close()
-    results = [task.result for task in table.tasks]
-    is_good = (any if request.only_first else all)(result is not None and result.state == MERGED for result in results)
-    code = SUCCESS if is_good else FAILURE
-    if own_options["json"]:
-        console.write_stdout(output.table_as_json(table, code, for_review=request.for_review))
-    else:
-        output.print_table(table, for_review=request.for_review)
-    return code

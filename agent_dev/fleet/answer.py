@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,9 +14,10 @@ VERSION = 1  # of the protocol: greeting, ticket, result
 MAX_GREETING = 256 << 10  # bytes
 MAX_KNOWN = 1000  # commits in a greeting
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII).fullmatch
-_CAUSES = ("", "command", "signal", "timeout", "limit", "validation", "policy", "not started")
+_CAUSES = ("", "command", "signal", "timeout", "limit", "validation", "score", "policy", "not started")
 _MAX_TEXT, _MAX_STEPS, _MAX_WORDS = 2000, 100, 1000
 _MAX_MILLISECONDS = 1 << 40
+_MAX_SCORE = sys.float_info.max
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ def encode_task(task_id: str, result: TransactionResult) -> dict[str, Any]:
             "reason": result.reason[:_MAX_TEXT],
             "commits": result.commits,
             "steps": [_encode_step(one) for one in result.steps[:_MAX_STEPS]],
+            **({} if result.score is None else {"score": result.score}),
         },
     }
 
@@ -105,7 +108,8 @@ def parse_task(manifest: Mapping[str, Any], task_id: str) -> TransactionResult:
 
 
 def _result(value: Mapping[str, Any]) -> TransactionResult:
-    _require(value.keys() == {"version", "state", "exit", "cause", "reason", "commits", "steps"}, "its result has unknown fields")
+    fields = {"version", "state", "exit", "cause", "reason", "commits", "steps"}
+    _require(fields <= value.keys() <= {*fields, "score"}, "its result has unknown fields")
     _require(value["state"] in (MERGED, FAILED) and value["cause"] in _CAUSES, "the state of its result is not valid")
     _require((value["state"] == MERGED) == (value["cause"] == ""), "its result contradicts itself")
     _require(_is_count(value["exit"], 255), "the exit code of its result is not valid")
@@ -113,8 +117,15 @@ def _result(value: Mapping[str, Any]) -> TransactionResult:
     _require(_is_text(value["reason"]), "the reason of its result is not valid")
     _require(_is_count(value["commits"], 1 << 30), "the number of its commits is not valid")
     _require(isinstance(value["steps"], list) and len(value["steps"]) <= _MAX_STEPS, "the steps of its result are not valid")
+    score = value.get("score")
+    _require(score is None or (value["state"] == MERGED and _is_finite(score)), "its score is not valid")
     steps = tuple(map(_step, value["steps"]))
-    return TransactionResult(value["state"], value["exit"], steps, value["cause"], value["reason"], commits=value["commits"])
+    result = TransactionResult(value["state"], value["exit"], steps, value["cause"], value["reason"], commits=value["commits"])
+    return result.replace(score=None if score is None else float(score))
+
+
+def _is_finite(score: Any) -> bool:
+    return type(score) in (int, float) and -_MAX_SCORE <= score <= _MAX_SCORE
 
 
 def _step(row: Mapping[str, Any]) -> CommandStep:

@@ -46,7 +46,10 @@ class Reporter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FleetRequest:
-    """Tasks for a shell, where they run, how many at a time on each host (0: one per processor), and what is merged."""
+    """Tasks, where they run, how many at a time on each host (0: one per processor), and what is merged.
+
+    `lines`: commands for a shell. If the spec has a command, each task runs that one, and its line is only shown.
+    """
 
     lines: tuple[str, ...]
     spec: TransactionSpec
@@ -56,6 +59,7 @@ class FleetRequest:
     only_first: bool = False
     for_review: bool = False  # merge nothing
     resumes: bool = False
+    prefix: str = "many"  # of the sessions' names
 
 
 @dataclass(slots=True)
@@ -86,7 +90,7 @@ def run_fleet(request: FleetRequest, context: CommandContext, reporter: Reporter
     run = _open_run(request, context, commit)
     is_complete = False
     try:
-        name = request.spec.request.options.name or f"many-{run.id[-4:]}"
+        name = request.spec.request.options.name or f"{request.prefix}-{run.id[-4:]}"
         taken = frozenset(one.name for one in sessions.sessions_of_repository(context))
         delivery = Delivery(run, request.spec, context, name, taken)
         table = TaskTable(tuple(Task(number, line) for number, line in enumerate(request.lines)))
@@ -149,6 +153,7 @@ def _run_jobs(work: _FleetWork, program: str, request: JobsRequest) -> None:
 
 def _ticket(work: _FleetWork, number: int, branch: str) -> str:
     spec, root = work.request.spec, work.context.root
+    command = spec.request.arguments
     below = os.path.relpath(work.context.cwd, root)
     ticket = Ticket(
         id=work.run.task_id(number),
@@ -156,11 +161,12 @@ def _ticket(work: _FleetWork, number: int, branch: str) -> str:
         branch=branch if is_sent_branch(branch) else "",
         name=checkout_name(root),
         directory="" if below == "." else below,
-        arguments=("/bin/sh", "-c", work.request.lines[number]),
-        kind=COMMAND,
+        arguments=command or ("/bin/sh", "-c", work.request.lines[number]),
+        kind=spec.request.kind if command else COMMAND,
         validations=spec.validations,
         timeout=spec.timeout,
         options=sent_options(spec.request.options),
+        score=spec.score,
     )
     line = encode_ticket(ticket)
     if len(line) >= MAX_TICKET:

@@ -16,7 +16,10 @@ _KINDS = ("agent", "command", "agent or command")  # as in run.request, which re
 _LISTS = ("allow", "deny", "limit", "env")
 _KEPT_HERE = ("directory", "config", "debug", "quiet", "plain", "merge", "name")  # options that only concern this machine
 _FIELDS = frozenset(
-    ("format", "version", "id", "commit", "branch", "name", "directory", "arguments", "kind", "validations", "timeout", "options")
+    (
+        *("format", "version", "id", "commit", "branch", "name", "directory", "arguments", "kind", "validations", "timeout"),
+        *("options", "score"),
+    )
 )
 _ID = re.compile(r"[A-Za-z0-9-]{1,80}", re.ASCII).fullmatch
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII).fullmatch
@@ -40,6 +43,7 @@ class Ticket:
     validations: tuple[str, ...] = ()
     timeout: int = 0
     options: RunOptions = RunOptions()  # noqa: RUF009  (a frozen value)
+    score: str = ""  # a shell command that prints the score; empty: none
 
 
 def encode_ticket(ticket: Ticket) -> str:
@@ -58,6 +62,7 @@ def encode_ticket(ticket: Ticket) -> str:
         "validations": list(ticket.validations),
         "timeout": ticket.timeout,
         "options": {name: options[name] for name in SENT_OPTIONS if options[name]},
+        **({"score": ticket.score} if ticket.score else {}),
     }
     return json.dumps(value, ensure_ascii=True, separators=(",", ":"))
 
@@ -90,6 +95,8 @@ def _checked(value: Mapping[str, Any]) -> Ticket:
     _require(_is_words(value["arguments"]) and len(value["arguments"]) > 0, "its command is not valid")
     _require(value["kind"] in _KINDS, "its kind is not valid")
     _require(_is_words(value["validations"]), "its validations are not valid")
+    score = value.get("score", "")
+    _require(isinstance(score, str) and "\0" not in score, "its score command is not valid")
     timeout = value["timeout"]
     _require(type(timeout) is int and 0 <= timeout <= _MAX_TIMEOUT, "its timeout is not valid")
     return Ticket(
@@ -103,6 +110,7 @@ def _checked(value: Mapping[str, Any]) -> Ticket:
         validations=tuple(value["validations"]),
         timeout=timeout,
         options=_options(value["options"]),
+        score=score,
     )
 
 

@@ -76,7 +76,7 @@ def run_ticket(ticket: Ticket, source: BinaryIO, target: int, environ: dict[str,
         options = ticket.options.replace(directory=directory, merge=False)
         context = sessions.command_context(options, environ)
         request = RunRequest(ticket.arguments, options, environ, ticket.kind, has_checkpoints=False)
-        spec = TransactionSpec(request=request, validations=ticket.validations, timeout=ticket.timeout)
+        spec = TransactionSpec(request=request, validations=ticket.validations, timeout=ticket.timeout, score=ticket.score)
         attempt = _run_child(spec, target, context)
         try:
             _write_bundle(ticket, attempt, target, context)

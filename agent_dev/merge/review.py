@@ -133,16 +133,17 @@ class Review:
         """Count a file's hunks and lines; None if it is not a file, too large, or its content is unknown."""
         from agent_dev.merge.assess import has_lines, measure_change  # as above
 
-        return measure_change(change, *self._contents(change)) if has_lines(change) else None
+        return measure_change(change, *self.versions(change)) if has_lines(change) else None
 
     def content(self, key: Key, max_size: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
         """Return a change's content in the base and the agent's (of a link, its target); None for content that cannot be shown.
 
         The base's content of a renamed file is that at the old path. A file of more than `max_size` bytes is not read.
         """
-        return self._contents(self.find_change(key), max_size)
+        return self.versions(self.find_change(key), max_size)
 
-    def _contents(self, change: Change, max_size: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
+    def versions(self, change: Change, max_size: int = MAX_DIFF_SIZE) -> tuple[bytes | None, bytes | None]:
+        """Return the content of a change of this session, as `content` does; of an unfolded one, that at its own path."""
         key = change.key
         return self.base_content(change, max_size), self._read(self.upper_trees[key.root], change.after, key.path, max_size)
 

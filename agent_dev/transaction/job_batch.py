@@ -23,12 +23,18 @@ _MAX_OUTPUT = 1 << 20  # bytes of output shown
 
 @dataclass(frozen=True, slots=True)
 class TransactionBatch:
-    """The command lines for a shell, the spec of each, how many run in parallel, and whether only the first is merged."""
+    """The specs of the transactions, how many run in parallel, and what is merged."""
 
-    lines: tuple[str, ...]
-    spec: TransactionSpec
+    specs: tuple[TransactionSpec, ...]
     max_parallel: int
-    only_first: bool  # stop once one that passed is merged
+    only_first: bool = False  # stop once one that passed is merged
+    for_review: bool = False  # merge nothing
+
+
+def shell_specs(lines: tuple[str, ...], spec: TransactionSpec) -> tuple[TransactionSpec, ...]:
+    """Return a spec for each line, a command for a shell."""
+    requests = (spec.request.replace(arguments=("/bin/sh", "-c", line), kind=COMMAND) for line in lines)
+    return tuple(spec.replace(request=request) for request in requests)
 
 
 @dataclass(slots=True)
@@ -63,18 +69,18 @@ def run_batch(
     """Run a batch and return the results in its order. `report` is called with each as it ends, and its output."""
     work = _Work(batch, session_store, _unnamed_file())
     with _signals(work):
-        while work.running or (work.next < len(batch.lines) and not work.is_over):
+        while work.running or (work.next < len(batch.specs) and not work.is_over):
             _start(work)
             for number in _wait_ended(work):
                 attempt, output = _collect(work, number)
                 _classify(work, number, attempt)
                 report(number, attempt.result, output)
             _merge_passed(work, notice)
-    for number in range(len(batch.lines)):
+    for number in range(len(batch.specs)):
         if number not in work.results:
             blank = TransactionResult(FAILED, transaction_result.EXIT_REFUSED, ())
             work.results[number] = _as_interrupted(blank) if work.was_ended else _as_not_needed(blank)
-    return tuple(work.results[number] for number in range(len(batch.lines)))
+    return tuple(work.results[number] for number in range(len(batch.specs)))
 
 
 def _as_not_needed(result: TransactionResult) -> TransactionResult:
@@ -120,14 +126,11 @@ def _stop(work: _Work) -> None:
 
 def _start(work: _Work) -> None:
     batch = work.batch
-    while len(work.running) < batch.max_parallel and work.next < len(batch.lines):
-        line = batch.lines[work.next]
-        argv = ("/bin/sh", "-c", line)
-        spec = batch.spec.replace(request=batch.spec.request.replace(arguments=argv, kind=COMMAND))
+    while len(work.running) < batch.max_parallel and work.next < len(batch.specs):
         with child_process.block_signals():  # a signal must also end the new process
             if work.is_over:
                 return
-            work.running[work.next] = _fork(spec, work.gate)
+            work.running[work.next] = _fork(batch.specs[work.next], work.gate)
         work.next += 1
 
 
@@ -167,7 +170,7 @@ def _classify(work: _Work, number: int, attempt: TransactionAttempt) -> None:
     if work.is_over and not work.was_ended and not attempt.has_passed and attempt.result.cause == "signal":
         child_process.discard_attempt(attempt, work.sessions)
         attempt = TransactionAttempt(_as_not_needed(attempt.result))
-    if attempt.has_passed and attempt.session is not None:
+    if attempt.has_passed and attempt.session is not None and not work.batch.for_review:
         work.passed[number] = attempt
     else:
         work.results[number] = attempt.result
@@ -191,7 +194,7 @@ def _merge_passed(work: _Work, notice: Callable[[str], None]) -> None:
         locked = attempt.replace(session=child_process.lock_session(attempt.session)) if attempt.session else attempt
         fcntl.flock(work.gate, fcntl.LOCK_EX)
         try:
-            work.results[number] = merge_attempt.merge_result(locked, work.batch.spec, notice)
+            work.results[number] = merge_attempt.merge_result(locked, work.batch.specs[number], notice)
             time.sleep(_TIMESTAMP_STEP)
         finally:
             fcntl.flock(work.gate, fcntl.LOCK_UN)

@@ -17,7 +17,7 @@ class TransactionSpec(Value):
     """A transaction: the run, its validations, and the changes that may be merged without a prompt.
 
     `timeout`: ms for everything, 0 for none. `take`: paths as typed; empty: everything that git does not ignore. `allowed`: risk
-    rules whose changes are merged.
+    rules whose changes are merged. `score`: a shell command that runs last and prints the score; empty: none.
     """
 
     request: "RunRequest"
@@ -28,6 +28,7 @@ class TransactionSpec(Value):
     with_ignored: bool = False
     with_risky: bool = False
     with_many_deletions: bool = False
+    score: str = ""
 
 
 class CommandStep(Value):
@@ -41,8 +42,8 @@ class CommandStep(Value):
 class TransactionResult(Value):
     """The result of a transaction. `session`: the session that is kept for review; `code`: the exit code.
 
-    `cause` of a failure: command, signal, timeout, limit, validation, policy, selection, conflict, risk, deletions, unreadable;
-    empty if merged. `unchanged`: the paths of --take, as typed, without changes.
+    `cause` of a failure: command, signal, timeout, limit, validation, score, policy, selection, conflict, risk, deletions,
+    unreadable; empty if merged. `unchanged`: the paths of --take, as typed, without changes. `score`: of an attempt of `--best`.
     """
 
     state: str
@@ -57,6 +58,7 @@ class TransactionResult(Value):
     skipped: tuple[tuple[str, str], ...] = ()
     unchanged: tuple[str, ...] = ()
     commits: int = 0
+    score: float | None = None
 
     def as_json(self) -> dict[str, object]:
         """Return the result as JSON data."""

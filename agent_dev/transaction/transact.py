@@ -19,6 +19,7 @@ from agent_dev.transaction.result import (
     TransactionSpec,
     log_result,
 )
+from agent_dev.value import Value
 
 _SIGNALLED = 128
 
@@ -29,33 +30,72 @@ if TYPE_CHECKING:
     from agent_dev.run.request import Notice, PreparedRun
 
 
+class _Check(Value):
+    """A command that runs after the transaction's own: a validation or the score command. `cause`: of its failure."""
+
+    line: str
+    cause: str = "validation"
+
+    @property
+    def label(self) -> str:
+        return "validation" if self.cause == "validation" else "score command"
+
+
 def run_commands(spec: TransactionSpec, notice: "Notice") -> TransactionAttempt:
-    """Run the command and then the validations in the same overlay. Raises CannotStart if the command never started."""
+    """Run the command, and then the validations and the score command in the same overlay.
+
+    Raises CannotStart if the command never started.
+    """
     deadline = time.monotonic_ns() + spec.timeout * 1_000_000 if spec.timeout else 0
-    outcome, step = _run_step(None, spec.request.replace(deadline=deadline), notice, _make_path_check(spec.take))
-    steps, command = [step], store.read_record(outcome.session)["command"] if spec.validations and outcome.is_kept else []
+    request = spec.request.replace(deadline=deadline)
+    outcome, step = _run_step(None, request, notice, _make_path_check(spec.take))
+    checks = _checks(spec) if outcome.is_kept or not spec.score else ()  # an attempt without changes has no score
+    steps, command = [step], store.read_record(outcome.session)["command"] if checks and outcome.is_kept else []
     cause, reason = _failure(outcome, spec.timeout)
-    for validation in spec.validations:
+    score = None
+    for check in checks:
         if cause:
             break
-        words = ("/bin/sh", "-c", validation)
-        request = spec.request.replace(arguments=words, kind=COMMAND, deadline=deadline)
         try:
-            outcome, step = _run_step(outcome, request, notice)
+            outcome, step, score = _run_check(check, outcome, request)
         except CannotStart as error:
-            cause, reason = "validation", f"a validation did not start: {error.message}"
+            cause, reason = check.cause, f"a {check.label} did not start: {error.message}"
             break
         steps.append(step)
-        if step.code:
-            failure = _failure(outcome, spec.timeout)
-            cause, reason = (
-                failure
-                if failure[0] in ("timeout", "limit")
-                else ("validation", f"the validation exited with status {step.code}: {validation}")
-            )
+        cause, reason = _check_failure(check, outcome, score, spec.timeout)
     if outcome.is_kept and command:  # lists show the command, not the last validation
         store.write_record(outcome.session, {**store.read_record(outcome.session), "command": command})
-    return _attempt(outcome, tuple(steps), cause, reason)
+    attempt = _attempt(outcome, tuple(steps), cause, reason)
+    return attempt.replace(result=attempt.result.replace(score=None if cause else score))
+
+
+def _checks(spec: TransactionSpec) -> tuple[_Check, ...]:
+    return *map(_Check, spec.validations), *((_Check(spec.score, "score"),) if spec.score else ())
+
+
+def _run_check(
+    check: _Check, previous: "job.RunOutcome", request: RunRequest
+) -> "tuple[job.RunOutcome, CommandStep, float | None]":
+    """Run a validation or the score command; return also the score, if its output has one."""
+    request = request.replace(arguments=("/bin/sh", "-c", check.line), kind=COMMAND)
+    if check.cause == "validation":
+        return *_run_step(previous, request, lambda _: None), None
+    from agent_dev.transaction import captured_output, score  # only with --score
+
+    with captured_output.capture_stdout(score.MAX_OUTPUT) as finish:
+        outcome, step = _run_step(previous, request, lambda _: None)
+        return outcome, step, score.parse_score(finish())
+
+
+def _check_failure(check: _Check, outcome: "job.RunOutcome", score: float | None, timeout: int) -> tuple[str, str]:
+    """Return the cause and the reason why a validation or the score command failed; empty if it did not."""
+    if outcome.exit_code:
+        failure = _failure(outcome, timeout)
+        reason = f"the {check.label} exited with status {outcome.exit_code}: {check.line}"
+        return failure if failure[0] in ("timeout", "limit") else (check.cause, reason)
+    if check.cause == "score" and score is None:
+        return "score", f"no line that the score command wrote is a number: {check.line}"
+    return "", ""
 
 
 def _make_path_check(paths: tuple[str, ...]) -> "Callable[[PreparedRun], None]":
@@ -72,7 +112,8 @@ def _make_path_check(paths: tuple[str, ...]) -> "Callable[[PreparedRun], None]":
 
 
 def _attempt(outcome: "job.RunOutcome", steps: tuple[CommandStep, ...], cause: str, reason: str) -> TransactionAttempt:
-    codes = {"": 0, "timeout": EXIT_TIMED_OUT, "validation": EXIT_REFUSED, "policy": EXIT_REFUSED, "limit": EXIT_REFUSED}
+    refused = dict.fromkeys(("validation", "score", "policy", "limit"), EXIT_REFUSED)
+    codes = {"": 0, "timeout": EXIT_TIMED_OUT, **refused}
     session = outcome.session if outcome.is_kept else None
     result = TransactionResult(
         state=FAILED if cause else MERGED,

@@ -1,11 +1,10 @@
 """The screen of `agent-dev init`: pages, keys and sizes."""
 
-import asyncio
-
 import pytest
 
 from agent_dev.cli.setup.questions import Facts, initial_picks, make_questions
 from agent_dev.config.new_config import DEFAULTS, config_text
+from tests.tui.single_screen_player import play_keys
 from tui.setup.form import Picks, open_form
 from tui.setup.screen import SetupApp
 
@@ -23,28 +22,7 @@ def preview(_picks: Picks) -> tuple[str, ...]:
 def play(*keys: str, size: tuple[int, int] = (80, 24), resized: tuple[int, int] | None = None) -> tuple[SetupApp, str]:
     """Press keys; return the application and the text of the screen before it ends."""
     app = SetupApp(open_form(make_questions(FACTS, DEFAULTS, preview), initial_picks(FACTS, DEFAULTS, ())), "agent-dev init")
-    texts = []
-
-    async def run() -> None:
-        async with app.run_test(size=size) as pilot:
-            while app.is_before_first_paint:
-                await pilot.pause()
-            for key in keys:
-                texts.append(text(app))
-                await pilot.press(key)
-                await pilot.pause()
-            if resized:
-                await pilot.resize_terminal(*resized)
-                await pilot.pause()
-            if app.is_running and app.screen_stack:
-                texts.append(text(app))
-
-    asyncio.run(run())
-    return app, texts[-1]
-
-
-def text(app: SetupApp) -> str:
-    return "\n".join(strip.text.rstrip() for strip in app.screen._compositor.render_strips()) + "\n"
+    return app, play_keys(app, *keys, size=size, resized=resized)
 
 
 def test_the_first_page_shows_agents_keys_and_the_cursor() -> None:

@@ -1,28 +1,23 @@
 """The form as a full-screen application."""
 
-import signal
-from asyncio import get_running_loop
 from collections.abc import Callable, Iterable
-from math import inf
-from time import monotonic
 from typing import ClassVar
 
-from textual.app import App, ComposeResult
+from textual.app import ComposeResult
 from textual.binding import Binding, BindingType
-from textual.events import Event, InputEvent, Resize
+from textual.events import Resize
 from textual.screen import Screen
 
 from tui.keys.key_names import hint_pieces, keys_by_binding
 from tui.model.document import Tone
+from tui.screens.single_screen import SingleScreenApp
 from tui.setup.form import Form, FormRow, Picks, back, confirm, form_rows, move, toggle
-from tui.terminal.driver import WakeableDriver
 from tui.terminal.terminal_setup import prepare_terminal
-from tui.theme import DARK, LIGHT
+from tui.theme import DARK
 from tui.widgets.bars import Bar
 from tui.widgets.paint import Piece
 from tui.widgets.row_view import RowView
 
-_FATAL = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 _HINTS = (
     ("setup.confirm", "next"),
     ("setup.toggle", "select"),
@@ -137,48 +132,14 @@ class SetupScreen(Screen[None], inherit_bindings=False):
         self.app.exit()
 
 
-class SetupApp(App[None], inherit_bindings=False):
+class SetupApp(SingleScreenApp, inherit_bindings=False):
     """The application of one form."""
 
-    CSS_PATH = "../app.tcss"
-    ENABLE_COMMAND_PALETTE = False
-    ALLOW_SELECT = False
-    AUTO_FOCUS = None
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "suspend (fg resumes)", id="suspend")]
-
     def __init__(self, form: Form, title: str, theme: str = DARK.name) -> None:
-        super().__init__(driver_class=WakeableDriver)
-        for one in (DARK, LIGHT):
-            self.register_theme(one)
-        self.theme = theme if theme in self.available_themes else DARK.name
-        self._page = SetupScreen(form, title)
-        self._opened = inf
+        self._form_screen = SetupScreen(form, title)
+        super().__init__(self._form_screen, theme)
 
     @property
     def form(self) -> Form:
         """The form with the answers so far."""
-        return self._page.form
-
-    def get_default_screen(self) -> SetupScreen:
-        """Return the screen of the form."""
-        return self._page
-
-    def on_mount(self) -> None:
-        """Install handlers for fatal signals."""
-        for number in _FATAL:
-            get_running_loop().add_signal_handler(number, lambda code: self.exit(None, return_code=code), 128 + number)
-        self.app_resume_signal.subscribe(self, lambda _: self._page.refresh(layout=True))
-        self.call_after_refresh(self._open)
-
-    def _open(self) -> None:
-        self._opened = monotonic()
-
-    @property
-    def is_before_first_paint(self) -> bool:
-        """Return whether nothing has been painted yet; input is dropped until then."""
-        return self._opened == inf
-
-    async def on_event(self, event: Event) -> None:
-        """Drop input that was typed before the first paint."""
-        if not isinstance(event, InputEvent) or event.time >= self._opened:
-            await super().on_event(event)
+        return self._form_screen.form

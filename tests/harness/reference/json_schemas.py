@@ -99,6 +99,10 @@ TRANSACTION = {
     "commits?": COUNT,
     "steps?": STEPS,
 }
+_REMOTE = {"state": one_of("merged", "failed", "waiting"), "line": STRING, "host": nullable(STRING), "starts": COUNT}
+_ATTEMPT = {"state": one_of("passed", "merged", "failed"), "attempt": COUNT, "score": nullable({"type": "number"})}
+_ATTEMPT |= dict.fromkeys(("name", "host"), nullable(STRING))
+_ATTEMPT |= dict.fromkeys(("files", "insertions", "deletions", "risks"), nullable(COUNT))
 ORIGIN = nullable(mapping(host=STRING, signer=nullable(STRING), signed=BOOLEAN, left_out=list_of(STRING)))
 PERSON = mapping(name=STRING, email=STRING, time=INTEGER, zone=STRING)
 COMMIT_REPORT = {
@@ -260,18 +264,19 @@ SCHEMAS: dict[str, Schema] = {
     "tx-on": document(
         state=one_of("merged", "failed"),
         exit=INTEGER,
-        jobs=list_of(
-            entries(
-                {
-                    **TRANSACTION,
-                    "state": one_of("merged", "failed", "waiting"),
-                    "line": STRING,
-                    "host": nullable(STRING),
-                    "starts": COUNT,
-                }
-            )
-        ),
+        jobs=list_of(entries({**TRANSACTION, **_REMOTE})),
         hosts=list_of(mapping(host=STRING, tasks=COUNT)),
+    ),
+    "tx-best": document(
+        state=one_of("proposed", "merged", "failed", "not started"),
+        exit=INTEGER,
+        **{
+            "score?": STRING,
+            "lowest?": BOOLEAN,
+            "best?": nullable(COUNT),
+            "reason": STRING,
+            "attempts?": list_of(entries({**TRANSACTION, **_ATTEMPT})),
+        },
     ),
     "undo": UNDO_RESULT,
     "redo": UNDO_RESULT,
@@ -545,6 +550,7 @@ SCHEMAS: dict[str, Schema] = {
 _VARIANTS = {
     ("merge", "--commits"): "merge-commits",
     ("restore", "--list"): "restore-list",
+    ("tx", "--best"): "tx-best",
     ("tx", "--on"): "tx-on",
     ("tx", "--many"): "tx-many",
     ("checkpoints", "--restore"): "rollback",

@@ -96,7 +96,8 @@ def subcommands() -> tuple[Subcommand, ...]:
     """Return all subcommands in the order of `help --all`."""
     listed = {row[0]: row for row in _rows(help_text.ALL)}
     found = [_from_parser(verb, parser, listed) for verb, parser in find_parsers().items()]
-    found += [_from_text("tx", tx.HELP, listed), _from_text("work", work.HELP, listed), _from_text("run", help_text.RUN, listed)]
+    found.append(_from_text("tx", tx.HELP, listed, tx.HELP_SEVERAL))
+    found += [_from_text("work", work.HELP, listed), _from_text("run", help_text.RUN, listed)]
     order = [_verb_of(row) for row in listed]
     found.sort(key=lambda one: order.index(one.name))
     return (*found, _help([one.name for one in found if one.name not in NESTED]))
@@ -172,11 +173,12 @@ def _from_row(left: str, about: str) -> Argument:
     return Argument((*aliases, name), metavar, about, choices, count)
 
 
-def _from_text(verb: str, text: str, listed: dict[str, tuple[str, str]]) -> Subcommand:
-    """Return a subcommand that parses without argparse, as its help text describes it."""
+def _from_text(verb: str, text: str, listed: dict[str, tuple[str, str]], more: str = "") -> Subcommand:
+    """Return a subcommand that parses without argparse, as its help text describes it; `more`: a text with further options."""
     usage, description, *others = text.split("\n\n")
     lines = [line.removeprefix("usage: ").strip() for line in usage.splitlines()]
-    options = tuple(_from_row(*row) for row in _rows(text) if row[0].startswith("-"))
+    rows = dict((*_rows(text), *_rows(more)))
+    options = tuple(_from_row(*row) for row in rows.items() if row[0].startswith("-"))
     example = text.rpartition("example:")[2].strip()
     agent = Argument((), "COMMAND" if verb == "tx" else "AGENT", "an agent, with its arguments", count=argparse.REMAINDER)
     notes = [part.partition("example:")[0] for part in others if not part.startswith("  -")]

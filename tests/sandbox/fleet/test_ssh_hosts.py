@@ -1,5 +1,6 @@
 """`tx --many --on HOST,HOST` over GNU parallel and ssh: two hosts on the loopback address, each with its own home."""
 
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -45,6 +46,22 @@ def test_review_keeps_a_session_with_commits_for_each_task(agent_dev: AgentDev, 
     assert len(agent_dev.sessions()) == 2
     agent_dev.do("merge", document["jobs"][0]["session"], "--commits")
     assert agent_dev.git("log", "-1", "--format=%s").strip() == "one"
+
+
+def test_the_best_attempt_of_several_hosts_is_proposed(agent_dev: AgentDev, hosts: SshHosts) -> None:
+    for name, rank in (("build1", 1), ("build2", 5)):
+        (hosts.home(name) / "aihome").mkdir()
+        (hosts.home(name) / "aihome/rank").write_text(f"{rank}\n")
+    script = "cp ~/rank score"
+    words = ("--best", "2", "--on", ON, "--jobs", "1", "--name", "fix", "--score", "cat score")
+    done = agent_dev("tx", "--json", *words, "--", "sh", "-c", script, timeout=120)
+    document = json.loads(done.stdout)
+
+    assert (document["state"], document["exit"]) == ("proposed", 0), done.stderr
+    best = document["attempts"][document["best"] - 1]
+    assert (best["host"], best["score"], best["files"]) == ("build2", 5, 1)
+    assert {one["name"] for one in agent_dev.sessions()} == {"fix-1", "fix-2"}
+    assert not (agent_dev.repo / "score").exists()
 
 
 def test_a_lost_host_loses_no_task_and_merges_none_twice(agent_dev: AgentDev, hosts: SshHosts, tmp_path: Path) -> None:

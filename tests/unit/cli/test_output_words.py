@@ -101,12 +101,12 @@ def test_table_columns_are_aligned_and_empty_ones_omitted() -> None:
 
 
 def test_no_help_line_is_wider_than_a_terminal() -> None:
-    for text in (help_text.HELP, help_text.ALL, help_text.RUN, tx.HELP):
+    for text in (help_text.HELP, help_text.ALL, help_text.RUN, tx.HELP, tx.HELP_SEVERAL):
         assert [row for row in text.splitlines() if len(row) > 80] == []
 
 
 def test_help_fits_on_a_screen() -> None:
-    for text in (help_text.HELP, help_text.RUN, tx.HELP):
+    for text in (help_text.HELP, help_text.RUN, tx.HELP, tx.HELP_SEVERAL):
         assert len(text.splitlines()) < 24
 
 

@@ -22,6 +22,7 @@ TICKET = ticket.Ticket(
     validations=("make test",),
     timeout=5000,
     options=RunOptions(net="none", allow=("example.org",), limit=("time=1h",), env=("TOKEN",)),
+    score="make score",
 )
 RESULT = TransactionResult(FAILED, 3, (CommandStep(("sh", "-c", "exit 3"), 3, 12),), "command", "exited with status 3")
 
@@ -54,6 +55,8 @@ def test_a_ticket_is_one_line_and_is_read_as_it_was_written() -> None:
         {"arguments": ["a\0b"]},
         {"kind": "root"},
         {"validations": [1]},
+        {"score": 5},
+        {"score": "a\0b"},
         {"timeout": -1},
         {"timeout": "5"},
         {"options": {"rw": ["/"]}},
@@ -84,6 +87,15 @@ def test_options_that_belong_to_one_machine_are_not_sent(options: RunOptions) ->
 
 def test_a_result_is_read_as_it_was_written() -> None:
     assert answer.parse_task({"task": answer.encode_task("a1-1", RESULT)}, "a1-1") == RESULT
+    scored = TransactionResult(MERGED, 0, RESULT.steps, score=-0.5)
+    assert answer.parse_task({"task": answer.encode_task("a1-1", scored)}, "a1-1") == scored
+
+
+@pytest.mark.parametrize("score", ["5", True, float("nan"), float("inf"), 10**400, [5]])
+def test_a_score_that_is_no_finite_number_is_refused(score: Any) -> None:
+    task = answer.encode_task("a1-1", TransactionResult(MERGED, 0, ()))
+    with pytest.raises(BadBundle):
+        answer.parse_task({"task": {"id": "a1-1", "result": task["result"] | {"score": score}}}, "a1-1")
 
 
 @pytest.mark.parametrize(
@@ -102,6 +114,7 @@ def test_a_result_is_read_as_it_was_written() -> None:
         {"steps": [{"command": "a", "exit": 0, "milliseconds": 1}]},
         {"steps": [[]]},
         {"steps": [{}] * 1000},
+        {"score": 5},
         {"more": 1},
     ],
 )

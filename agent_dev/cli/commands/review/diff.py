@@ -26,6 +26,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser.usage = "agent-dev diff [OPTIONS] [SESSION] [COMMIT|A..B] [PATH…]"
     text = "a session (default: the newest here), then a commit, commits A..B or checkpoints 1..2 (1..: until now), then paths"
     parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
+    text = "print the patch from the result of this session to that of the other one"
+    parser.add_argument("--against", default="", metavar="SESSION", help=text)
     parser.add_argument("--stat", action="store_true", help="print a diffstat instead of a patch")
     parser.add_argument("--hunks", action="store_true", help="number the hunks for merge --take PATH:1,3")
     text = f"{colour.HELP}; coloured output is escaped and cannot be applied as a patch"
@@ -34,6 +36,11 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     index = argv.index("--") if "--" in argv else len(argv)
     args = parser.parse_intermixed_args(argv[:index])
     names = [*args.words, *argv[index + 1 :]]
+    if args.against:
+        from agent_dev.cli.commands.review import diff_sessions  # rare
+
+        diff_sessions.print_session_diff(_pop_session(names, args, context), names, context, args)
+        return SUCCESS
     span = next(
         (
             argument
@@ -47,8 +54,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     if revisions := diff_commits.find_revisions(names, context):
         diff_commits.print_commit_diff(names, revisions, context, args)
         return SUCCESS
-    is_named = bool(args.words) and sessions.match_session(sessions.list_sessions(context.store), names[0]) is not None
-    one = sessions.find_session(context, names.pop(0) if is_named else "")
+    one = sessions.find_session(context, _pop_session(names, args, context))
     files = () if args.stat else tuple(os.path.normpath(os.path.join(context.cwd, name)) for name in names)
     with open_for_reading(one, context, files) as review:
         keys = selection_flags.resolve_paths(names, review, context)
@@ -58,6 +64,12 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     if skipped:
         warn(skipped)
     return SUCCESS
+
+
+def _pop_session(names: list[str], args: argparse.Namespace, context: CommandContext) -> str:
+    """Remove the name of a session from the arguments and return it; "" if the first one is none."""
+    is_named = bool(args.words) and sessions.match_session(sessions.list_sessions(context.store), names[0]) is not None
+    return names.pop(0) if is_named else ""
 
 
 def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args: argparse.Namespace) -> int:

@@ -1,0 +1,1 @@
+"""Attempts of `tx --best`: running them, and comparing them on the screen."""

@@ -1,0 +1,112 @@
+"""The subcommand `tx --best`: several attempts of one command; the one with the best score is proposed, or merged."""
+
+import os
+import shlex
+from dataclasses import replace
+
+from agent_dev.cli import console, tx_many
+from agent_dev.cli.render import best as output
+from agent_dev.cli.render.transaction import print_result
+from agent_dev.cli.screen import frontend
+from agent_dev.errors import FAILURE, NOT_STARTED, SUCCESS
+from agent_dev.sanitize import visible
+from agent_dev.session import session_names, sessions, store
+from agent_dev.session.sessions import CommandContext
+from agent_dev.transaction import child_process, job_batch, measure_attempts, merge_attempt
+from agent_dev.transaction.best import PROPOSED, BestChoice, select_best
+from agent_dev.transaction.job_batch import TransactionBatch
+from agent_dev.transaction.result import TransactionAttempt, TransactionResult, TransactionSpec
+from agent_dev.transaction.score import format_score
+
+
+def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
+    """Run `agent-dev tx --best` and return the exit code. Raises AgentDevError if nothing ran."""
+    context = sessions.command_context(spec.request.options, spec.request.environ)
+    results, hosts = (_run_on_hosts if own_options["on"] else _run_here)(own_options, spec, context)
+    attempts = measure_attempts.measure_attempts(results, hosts, context)
+    choice = select_best(attempts, is_lowest=bool(own_options["lowest"]))
+    if own_options["merge"]:
+        choice = _merge_best(choice, spec, context)
+    state, code = _end(choice, is_merged=bool(own_options["merge"]))
+    if own_options["json"]:
+        facts = {"state": state, "exit": code, "score": spec.score, "lowest": bool(own_options["lowest"])}
+        console.write_stdout(output.attempts_as_json(choice, facts))
+        return code
+    output.print_attempts(choice)
+    if choice.best is None:
+        return code
+    if own_options["merge"]:
+        print_result(choice.best.result)
+    elif not (own_options["opens_review"] and _is_reviewed(choice, spec, context)):
+        output.print_next_commands(choice)
+    return code
+
+
+def _merge_best(choice: BestChoice, spec: TransactionSpec, context: CommandContext) -> BestChoice:
+    """Merge the best attempt as a transaction, if there is one; return the choice with the result of the merge."""
+    best = choice.best
+    if best is None:
+        return choice
+    session = store.Session(best.result.session, f"{context.store.sessions}/{best.result.session}")
+    locked = TransactionAttempt(best.result, child_process.lock_session(session))
+    merged = replace(best, result=merge_attempt.merge_result(locked, spec, console.notify))
+    return replace(choice, attempts=tuple(merged if one is best else one for one in choice.attempts), best=merged)
+
+
+def _is_reviewed(choice: BestChoice, spec: TransactionSpec, context: CommandContext) -> bool:
+    """Let the user compare the attempts on the screen, if there is one; return whether an attempt was merged."""
+    if not frontend.has_screen(context.environ):
+        return False
+    from agent_dev.cli.attempts import comparison  # imports the screen
+
+    return comparison.compare_attempts(choice, context, spec.request.options.replace(merge=True))
+
+
+def _end(choice: BestChoice, *, is_merged: bool) -> tuple[str, int]:
+    """Return the state and the exit code."""
+    if choice.best is not None:
+        return (choice.best.result.state, choice.best.result.code) if is_merged else (PROPOSED, SUCCESS)
+    is_started = any(one.result.cause != "not started" for one in choice.attempts)
+    return ("failed", FAILURE) if is_started else ("not started", NOT_STARTED)
+
+
+def _run_here(
+    own_options: dict[str, object], spec: TransactionSpec, context: CommandContext
+) -> tuple[tuple[TransactionResult, ...], tuple[str, ...]]:
+    """Run the attempts on this machine; return their results, and "" for the host of each."""
+    count = int(str(own_options["best"]))
+
+    def report(number: int, result: TransactionResult, written: bytes) -> None:
+        title = f"attempt {number + 1} of {count}: {_end_text(result)}"
+        tx_many.show_output(title, written, as_json=bool(own_options["json"]))
+
+    batch = TransactionBatch(_specs(count, spec), tx_many.count_jobs(own_options), for_review=True)
+    return job_batch.run_batch(batch, context.store, console.notify, report), ("",) * count
+
+
+def _end_text(result: TransactionResult) -> str:
+    if result.score is not None:
+        return f"score {format_score(result.score)}"
+    return visible(result.reason) or "no changes"
+
+
+def _specs(count: int, spec: TransactionSpec) -> tuple[TransactionSpec, ...]:
+    """Return a spec for each attempt, with the name of its session. Raises UsageError if an open session has one of them."""
+    name, request = spec.request.options.name or f"best-{os.urandom(2).hex()}", spec.request
+    options = [request.options.replace(name=f"{name}-{number}") for number in range(1, count + 1)]
+    for one in options:
+        session_names.require_unused_name(one, request.environ)
+    return tuple(spec.replace(request=request.replace(options=one)) for one in options)
+
+
+def _run_on_hosts(
+    own_options: dict[str, object], spec: TransactionSpec, _context: CommandContext
+) -> tuple[tuple[TransactionResult, ...], tuple[str, ...]]:
+    """Run the attempts on other machines; return their results and hosts."""
+    from agent_dev.cli import tx_on  # imports bundles
+
+    count = int(str(own_options["best"]))
+    line = shlex.join(("tx", "--best", str(count), "--score", spec.score, "--", *spec.request.arguments))  # what --resume finds
+    tasks = tx_on.run_tasks((line,) * count, own_options, spec).tasks
+    results = tuple(task.result for task in tasks if task.result is not None)  # every task has one at the end
+    return results, tuple(task.host for task in tasks)

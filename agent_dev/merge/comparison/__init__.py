@@ -1,0 +1,1 @@
+"""Comparisons of the results of sessions."""

@@ -1,0 +1,1 @@
+"""The screen that compares the attempts of `tx --best`."""
