@@ -1,7 +1,16 @@
 """The current refs of the agent's git directory."""
 
 from agent_dev.agent_git.refs import _read_all, has_reftable, read_initial_refs
-from agent_dev.agent_git.repositories import AgentRepository
+from agent_dev.agent_git.repositories import AgentRepository, list_repositories
+from agent_dev.session import store
+
+
+def have_moved(session: store.Session, record: store.Record, environ: dict[str, str]) -> bool:
+    """Return whether any ref in a session's repositories differs from the start; if none does, there are no new commits.
+
+    Raises CommandFailed like `read_refs`.
+    """
+    return any(read_initial_refs(one) != read_refs(one, environ) for one in list_repositories(session, record))
 
 
 def list_changed_refs(source: AgentRepository, environ: dict[str, str]) -> tuple[str, ...]:

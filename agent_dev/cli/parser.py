@@ -10,6 +10,7 @@ from agent_dev.config.options import RunOptions
 from agent_dev.errors import UsageError
 from agent_dev.session.sessions import CommandContext, ListedSession
 
+_FALLBACK, _MARGIN = 80, 2  # columns, as in argparse
 Verb = Callable[[list[str], CommandContext, RunOptions], int]
 
 
@@ -17,13 +18,24 @@ class _Help(argparse.HelpFormatter):
     """Help that keeps the lines of its texts and wraps them at words to the terminal's width."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=26)
+        super().__init__(prog, max_help_position=26, width=_columns() - _MARGIN)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
         import textwrap  # argparse imports it here, too
 
         rows = [row for part in text.splitlines() for row in textwrap.wrap(part, width, break_on_hyphens=False) or [""]]
         return "".join(f"{indent}{row}\n" for row in rows).rstrip("\n")
+
+
+def _columns() -> int:
+    """Return the columns of the terminal. argparse would import shutil for it, with the modules of four kinds of archives."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(1).columns or _FALLBACK
+    except OSError:
+        return _FALLBACK
 
 
 class Parser(argparse.ArgumentParser):

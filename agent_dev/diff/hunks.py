@@ -81,7 +81,7 @@ def find_hunks(before: bytes, after: bytes, *, slide: bool = True) -> tuple[Bare
     if before == after:
         return ()
     if not before or not after or not is_diffable(before, after):
-        return (BareHunk(0, _count_lines(before), 0, _count_lines(after)),)
+        return (BareHunk(0, count_lines(before), 0, count_lines(after)),)
     # Deferred: the import takes five times as long as starting bubblewrap, and the launch path imports this module.
     import pygit2
     from pygit2.enums import DiffOption
@@ -104,13 +104,14 @@ def _from_zero(start: int, count: int) -> int:
     return start - 1 if count else start
 
 
-def _count_lines(data: bytes) -> int:
+def count_lines(data: bytes) -> int:
+    """Return the number of lines; the last one may have no line end."""
     return data.count(b"\n") + (bool(data) and not data.endswith(b"\n"))
 
 
 def find_context_hunks(before: bytes, after: bytes, context: int = 3) -> Iterator[ContextHunk]:
     """Yield hunks with `context` unchanged lines; hunks whose context touches are joined, as in git."""
-    yield from group_hunks(find_hunks(before, after), _count_lines(before), context)
+    yield from group_hunks(find_hunks(before, after), count_lines(before), context)
 
 
 def group_hunks(hunks: Iterable[BareHunk], end: int, context: int = 3) -> Iterator[ContextHunk]:

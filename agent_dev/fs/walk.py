@@ -10,7 +10,7 @@ import stat
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from agent_dev.fs.entry import LONGEST_PATH, Entry, FileType, WalkedEntry
+from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -149,7 +149,10 @@ def read_entry(folder: int, name: bytes, *, attributes: bool = True, is_ours: bo
 
     `is_ours`: the attributes of an unreadable file are read too.
     """
-    return _look(folder, name, name, attributes=attributes, is_ours=is_ours).entry
+    if attributes:
+        return _look(folder, name, name, attributes=True, is_ours=is_ours).entry
+    status = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    return _entry(folder, name, status, stat.S_IMODE(status.st_mode), ())
 
 
 def _look(
@@ -168,12 +171,17 @@ def _look(
         mode = opened.own_mode(path, status.st_ino, mode)
         if status.st_mode & _READABLE != _READABLE:
             opened.unlock(path, _READABLE)
-    target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""
     own: tuple[tuple[str, bytes], ...] = ()
     overlay: tuple[tuple[str, bytes], ...] = ()
-    if attributes and kind in (FileType.FILE, FileType.DIRECTORY):
+    if attributes and (kind is FileType.FILE or kind is FileType.DIRECTORY):
         own, overlay = _attributes(folder, name, kind, is_ours=is_ours or opened is not None)
-    own_entry = Entry(
+    entry = _entry(folder, name, status, mode, own)
+    return WalkedEntry(path, entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
+
+
+def _entry(folder: int, name: bytes, status: os.stat_result, mode: int, attributes: tuple[tuple[str, bytes], ...]) -> Entry:
+    kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
+    return Entry(
         type=kind,
         mode=mode,
         size=status.st_size,
@@ -181,10 +189,9 @@ def _look(
         mtime=status.st_mtime_ns,
         ctime=status.st_ctime_ns,
         links=status.st_nlink,
-        target=target,
-        attributes=own,
+        target=os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b"",
+        attributes=attributes,
     )
-    return WalkedEntry(path, own_entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
 
 
 def _attributes(
@@ -195,10 +202,14 @@ def _attributes(
         names = os.listxattr(path, follow_symlinks=False)
     except OSError:
         return (), ()
+    if not names:
+        return (), ()
     own, overlay = [], []
     for attribute in sorted(names):
         if attribute.startswith(_OVERLAY):
-            overlay.append((attribute[len(_OVERLAY) :], _value(path, attribute, kind) or b""))
+            mark = attribute[len(_OVERLAY) :]
+            # Nobody asks for the value of a harmless one, and every copied-up file has one.
+            overlay.append((mark, b"" if mark in HARMLESS_OVERLAY_ATTRIBUTES else _value(path, attribute, kind) or b""))
         elif attribute.startswith("user."):
             value = _value(path, attribute, kind)
             if value is None and is_ours:

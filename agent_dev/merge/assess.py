@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from agent_dev import __version__, path_patterns, wildcard
 from agent_dev.diff.binary import is_binary
+from agent_dev.diff.equal_ends import equal_ends
 from agent_dev.fs import dir_tree, fork_map
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.merge import escaping_links
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
 _HEAD_SIZE = 4096  # bytes to read from a file above the size limit of the rules
 _MIN_BYTES_TO_FORK = 4 << 20  # bytes to read, above which a second process pays off
-_MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that `assess_visible` assesses every change
+_MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that a list at the end of a run, or of `status`, assesses every change
 _MAX_FILES_AT_ONCE = 200  # files; as above
 
 # The code that finds risks: cached results are valid only for the version that produced them.
@@ -108,15 +109,20 @@ class RiskAssessor:
         ]
         self._leaves: dict[int, risk_rules.LeavesRoot] = {}
         self._restorable = RestorableFiles(review)
+        self.postponed = 0  # changes that the last call of `assess` left out because of its limit
 
-    def assess(self, keys: Iterable[Key] | None = None, *, with_counts: bool = False) -> ChangeSet:
-        """Return the changes, those at `keys` assessed (None: all that git does not ignore), optionally with line counts."""
+    def assess(self, keys: Iterable[Key] | None = None, *, with_counts: bool = False, is_limited: bool = False) -> ChangeSet:
+        """Return the changes, those at `keys` assessed (None: all that git does not ignore), optionally with line counts.
+
+        `is_limited`: of those without a cached result, assess a limited number, those with risky names first.
+        """
         wanted = None if keys is None else frozenset(keys)
         changes = self._review.changes
         candidates = [one for one in changes.changes if (not one.is_ignored if wanted is None else one.key in wanted)]
         tasks = [self._task(one, with_counts=with_counts) for one in candidates if not one.is_assessed or with_counts]
         table = changes.by_key()
-        found = {key: self._reviewed_deletion(row, table[key]) for key, row in self._assess(tasks).items()}
+        rows = self._assess(tasks, is_limited=is_limited)
+        found = {key: self._reviewed_deletion(row, table[key]) for key, row in rows.items()}
         updated = tuple(_with_result(one, found.get(one.key)) for one in changes.changes) if found else changes.changes
         return replace(changes, changes=updated)
 
@@ -153,6 +159,19 @@ class RiskAssessor:
         keys = islice((one.key for one in candidates if self._is_risky_by_name(one)), _MAX_FILES_AT_ONCE)
         return self.assess((*keys, *(one.key for one in candidates[:limit])))
 
+    def _within_limits(self, tasks: list[_Task]) -> list[_Task]:
+        """Return the tasks that fit the limits, those with risky names first."""
+        if len(tasks) <= _MAX_FILES_AT_ONCE and sum(_size(task.change) for task in tasks) <= _MAX_BYTES_AT_ONCE:
+            return tasks
+        kept, left = [], _MAX_BYTES_AT_ONCE
+        for task in sorted(tasks, key=lambda task: not self._is_risky_by_name(task.change)):
+            if _size(task.change) <= left:
+                kept.append(task)
+                left -= _size(task.change)
+            if len(kept) == _MAX_FILES_AT_ONCE:
+                break
+        return kept
+
     def _is_risky_by_name(self, change: Change) -> bool:
         return bool(risk_rules.find_risks(change, self._rules, is_embedded=self._is_embedded(change)))
 
@@ -188,7 +207,7 @@ class RiskAssessor:
         renamed = replace(change, before=entry, renamed_from=old)
         return risk_rules.Origin(old.path, entry, cache(lambda: self._review.base_content(renamed) or b""))
 
-    def _assess(self, tasks: list[_Task]) -> dict[Key, Row]:
+    def _assess(self, tasks: list[_Task], *, is_limited: bool) -> dict[Key, Row]:
         found: dict[Key, Row] = {}
         todo = []
         for task in tasks:
@@ -197,6 +216,9 @@ class RiskAssessor:
                 found[task.change.key] = self._decoded(row)
             else:
                 todo.append(task)
+        uncached = len(todo)
+        todo = self._within_limits(todo) if is_limited else todo
+        self.postponed = uncached - len(todo)
         now = time.time_ns()
         is_much = sum(_size(task.change) for task in todo) >= _MIN_BYTES_TO_FORK
         rows = fork_map.fork_map(self._row, todo) if is_much else [self._row(task) for task in todo]
@@ -255,6 +277,10 @@ def measure_change(change: Change, before: bytes | None, after: bytes | None) ->
     before, after = before or b"", after or b""
     if is_binary(before) or is_binary(after):
         return ChangeSize(is_text=False)
+    start, end = equal_ends(before, after)
+    deleted, inserted = before[start : len(before) - end], after[start : len(after) - end]
+    if not (deleted and inserted) and before != after:  # nothing to compare: lines were only inserted, or only deleted
+        return ChangeSize(1, hunks.count_lines(inserted), hunks.count_lines(deleted))
     found = hunks.find_hunks(before, after)
     return ChangeSize(len(found), sum(one.new_lines for one in found), sum(one.old_lines for one in found))
 

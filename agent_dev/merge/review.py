@@ -111,11 +111,14 @@ class Review:
         self.changes = self.assessor.assess_visible(limit)
         return self.changes
 
-    def assess_with_counts(self, keys: Iterable[Key] | None = None) -> ChangeSet:
-        """Return the folded changes assessed, with line counts and binary flags (None: all that git does not ignore)."""
+    def assess_with_counts(self, keys: Iterable[Key] | None = None, *, is_limited: bool = False) -> ChangeSet:
+        """Return the folded changes assessed, with line counts and binary flags (None: all that git does not ignore).
+
+        `is_limited`: of many without a cached result, only some; `assessor.postponed` is the number of the others.
+        """
         renames = self.changes.renames
         every = None if keys is None else frozenset(one for key in keys for one in (key, renames.get(key, key)))
-        folded = fold_renames(self.assessor.assess(every, with_counts=True))
+        folded = fold_renames(self.assessor.assess(every, with_counts=True, is_limited=is_limited))
         if not renames:
             return folded
         return replace(folded, changes=tuple(self._with_counts(one) if one.renamed_from else one for one in folded.changes))

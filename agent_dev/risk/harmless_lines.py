@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Iterator
 
+from agent_dev.diff.equal_ends import equal_ends
 from agent_dev.risk.new_lines import ReadBase
 
 # Only letters and a few marks: nothing that a tool interprets (`vim:`, `coding=`, `/// script`), and no quotes.
@@ -16,6 +17,8 @@ _IGNORED = re.compile(
     rb"|\.DS_Store|Thumbs\.db|\.(?:pytest|mypy|ruff|parcel|sass)[_-]cache/?|\.coverage(?:\.\*)?|htmlcov/|\.eslintcache|\.nyc_output/?"
     rb"|(?:npm-debug|yarn-error|yarn-debug|lerna-debug|pnpm-debug)\.log\*?)?\s*"
 )
+
+_NUMBERED = 2  # lines at the beginning of a file, where `#!` counts
 
 # Returns the part of a line that counts, None if nothing does.
 _Strip = Callable[[bytes], bytes | None]
@@ -38,30 +41,26 @@ LINE_FILTERS: dict[str, _Strip] = {
 
 def differs_in_other_lines(after: bytes, before: ReadBase, names: tuple[str, ...]) -> bool:
     """Return whether two texts differ in lines that count; only the part between equal beginnings and ends is compared."""
-    new, old = after.split(b"\n"), before().split(b"\n")
-    first, end = _equal_ends(new, old)
-    is_continued = first > 0 and new[first - 1].endswith(b"\\")
-    sides = (_counting(lines[first : len(lines) - end], first, names, is_continued=is_continued) for lines in (new, old))
-    return list(next(sides)) != list(next(sides))
+    old = before()
+    start, end = equal_ends(old, after)
+    first = after.count(b"\n", 0, start)
+    end = _without_first_line(after, end) if first >= _NUMBERED else 0
+    is_continued = after.endswith(b"\\\n", 0, start)
+    parts = (text[start : len(text) - end].split(b"\n") for text in (after, old))
+    new_lines, old_lines = (list(_counting(lines, first, names, is_continued=is_continued)) for lines in parts)
+    return new_lines != old_lines
 
 
-def _equal_ends(new: list[bytes], old: list[bytes]) -> tuple[int, int]:
-    """Return the numbers of lines at the beginning and at the end that need no comparison.
-
-    Whether a line counts depends on the line before it, and for `#!` on its number. So the first equal line at the end is
-    compared, as are the first two lines of a file.
-    """
-    shortest = min(len(new), len(old))
-    first = next((at for at in range(shortest) if new[at] != old[at]), shortest)
-    left = shortest - max(first, 2)
-    same = next((at for at in range(left) if new[-1 - at] != old[-1 - at]), max(left, 0))
-    return first, max(same - 1, 0)
+def _without_first_line(text: bytes, end: int) -> int:
+    """Return the bytes at the end that need no comparison: whether a line counts depends on the line before it."""
+    newline = text.find(b"\n", len(text) - end)
+    return len(text) - newline - 1 if newline >= 0 else 0
 
 
 def _counting(lines: list[bytes], start: int, names: tuple[str, ...], *, is_continued: bool) -> Iterator[bytes]:
     for number, line in enumerate(lines, start):
         rest: bytes | None = line
-        if not is_continued and not line.endswith(b"\\") and not (number < 2 and line.startswith(b"#!")):
+        if not is_continued and not line.endswith(b"\\") and not (number < _NUMBERED and line.startswith(b"#!")):
             for name in names:
                 rest = LINE_FILTERS[name](rest) if rest is not None else None
         if rest is not None:

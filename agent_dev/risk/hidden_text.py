@@ -70,7 +70,7 @@ def adds_hidden_text(after: bytes, before: ReadBase) -> bool:
     new_text = added_lines(after, before)
     if may_match(_HIDDEN, new_text) and has_new_match(after, before, _HIDDEN, _hides):
         return True
-    return (_may_redraw(after) and has_new_match(after, before, _CONTROL)) or (
+    return (_may_redraw(new_text) and has_new_match(after, before, _CONTROL)) or (
         _has(new_text, _RAW_C1) and not _has(before(), _RAW)
     )
 
@@ -94,7 +94,7 @@ def adds_far_right_text(after: bytes, before: ReadBase) -> bool:
     """Return whether a new line continues after a long run of blanks of any kind."""
     if is_binary(after):
         return False
-    text, old = _with_plain_blanks(after), lambda: _with_plain_blanks(before())
+    text, old = _with_plain_blanks(added_lines(after, before)), lambda: _with_plain_blanks(before())
     return _BLANK in text.replace(b"\t", b" ") and has_new_match(text, old, _FAR_RIGHT)
 
 
@@ -102,7 +102,7 @@ def adds_far_right_text_outside_tables(after: bytes, before: ReadBase) -> bool:
     """Return whether `adds_far_right_text` holds outside the rows of tables."""
     if is_binary(after):
         return False
-    text, old = _with_plain_blanks(after), lambda: _with_plain_blanks(before())
+    text, old = _with_plain_blanks(added_lines(after, before)), lambda: _with_plain_blanks(before())
     return _BLANK in text.replace(b"\t", b" ") and has_new_match(
         text, old, _FAR_RIGHT, lambda line: line.lstrip()[:1] not in b"|+"
     )

@@ -10,9 +10,11 @@ from collections.abc import Callable
 from functools import cache, lru_cache
 
 from agent_dev.diff.binary import is_binary
+from agent_dev.diff.equal_ends import equal_ends
 from agent_dev.sanitize import HIDDEN
 
 _MANY_LINES = 4 << 10  # bytes: only the new lines of a larger text are searched
+_FEW_LINES = 8
 _FEW = 16  # up to this number, characters are removed one by one
 _MAX_MARKS = 30  # combining marks in a row (UAX 15, stream-safe text); ordering more takes quadratic time
 _PRINTABLE = bytes((*range(0x20, 0x7F), 0x09, 0x0A, 0x0D))
@@ -80,10 +82,23 @@ def added_lines(after: bytes, before: Callable[[], bytes]) -> bytes:
     old = before()
     if not old:
         return after
-    known = frozenset(old.split(b"\n"))
-    first, *rest = after.split(b"\n")
-    end = (b"",) if (rest or (first,))[-1] in known else ()  # text appended to the last line makes a new line
-    return b"\n".join((b"" if first in known else first, *(line for line in rest if line not in known), *end))
+    start, end = equal_ends(old, after)
+    lines = after[start : len(after) - end].split(b"\n")
+    if end:
+        lines.pop()  # the empty one after the last newline
+    is_known = _membership(old, len(lines))
+    first = b"" if start or not lines or is_known(lines[0]) else lines[0]
+    rest = [line for line in lines[not start :] if not is_known(line)]
+    # Text appended to the last line makes a new line.
+    return b"\n".join((first, *rest, *((b"",) if end or is_known(lines[-1]) else ())))
+
+
+def _membership(old: bytes, count: int) -> Callable[[bytes], bool]:
+    """Return a function that tells whether a text has a line; for a few lines, a search is faster than a set."""
+    if count > _FEW_LINES:
+        return frozenset(old.split(b"\n")).__contains__
+    whole = b"\n%b\n" % old
+    return lambda line: b"\n%b\n" % line in whole
 
 
 def may_match(pattern: "re.Pattern[bytes]", data: bytes) -> bool:

@@ -3,13 +3,12 @@
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from agent_dev.cli.render import pager, question_words
-from agent_dev.cli.render.colour import PLAIN, OutputTone, Palette
-from agent_dev.cli.render.commits import describe_submodules, submodule_as_json
+from agent_dev.cli.render import pager
+from agent_dev.cli.render.colour import PLAIN, Palette
 from agent_dev.cli.render.format import (
     MAX_ROWS,
     SHORTEST_COMMAND,
@@ -29,14 +28,9 @@ from agent_dev.cli.render.format import (
     terminal_width,
 )
 from agent_dev.cli.render.pager import PatchStyle
-from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.fs.entry import Key
-from agent_dev.git.formats.commit_format import Commit
-from agent_dev.merge import patches
-from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change, ChangeSet
-from agent_dev.overlay.labels import display_path, format_count, kind_name, origin_key
-from agent_dev.risk.commit_risks import SUBMODULE_MOVED
+from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count, kind_name, origin_key
 from agent_dev.sandbox.attaching.state import is_detached
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals
@@ -46,6 +40,9 @@ from agent_dev.session.sessions import ListedSession
 from agent_dev.session.store import MERGED, RUNNING
 
 if TYPE_CHECKING:
+    from agent_dev.commits.gitlinks import SubmoduleChange
+    from agent_dev.git.formats.commit_format import Commit
+    from agent_dev.merge.review import Review
     from agent_dev.session.shared_changes import SharedChange
 
 _FEW = 3  # paths that are listed
@@ -71,17 +68,12 @@ def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class SessionContents:
-    """The contents of a session: changes, commits, and the submodules that these moved."""
+    """The contents of a session: changes, commits, and the submodules that these moved. `postponed`: changes not assessed."""
 
     changes: ChangeSet
-    commits: Sequence[Commit] = ()
-    pointers: Sequence[SubmoduleChange] = ()
-
-
-def _commit(commit: Commit, pointers: Sequence[SubmoduleChange]) -> dict[str, object]:
-    own = [one for one in pointers if one.commit == commit.id]
-    risks = [{"rule": SUBMODULE_MOVED.rule, "reason": SUBMODULE_MOVED.why, **submodule_as_json(one)} for one in own]
-    return {"id": commit.id, "subject": commit.subject, "imported": commit.is_imported, "risks": risks}
+    commits: "Sequence[Commit]" = ()
+    pointers: "Sequence[SubmoduleChange]" = ()
+    postponed: int = 0
 
 
 def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool, palette: Palette = PLAIN) -> None:
@@ -102,7 +94,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
                 "imported": origin_as_json(one.record),
                 "changes": [_change(change, roots) for change in changes.changes],
                 "notes": list(changes.notes),
-                "commits": [_commit(commit, contents.pointers) for commit in contents.commits],
+                "commits": _commits_as_json(contents),
                 "published": [{**port.as_dict(), "url": url_of(port, one.name)} for port in _published(one)],
             }
         )
@@ -113,13 +105,31 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
     if origin := describe_origin(one.record):
         print_line(f"imported: {origin}")
     _list(changes, roots, palette)
-    for commit in contents.commits:
-        mark = " (imported)" if commit.is_imported else ""
-        print_line(f"{palette.paint(f'commit {commit.id[:10]}', OutputTone.CHANGED)} {visible(commit.subject)}{mark}")
-        for text in describe_submodules(contents.pointers, commit.id):
-            print_line(f"  {text}")
+    if contents.postponed:
+        print_line(f"{RISK_SIGN} {format_count(contents.postponed, 'change')}: risks not checked yet")
+        for row in command_rows("to check them", f"agent-dev diff {one.name} --stat"):
+            print_line(row)
+    for row in _describe_commits(contents, palette):
+        print_line(row)
     for row in _next_commands(one, contents):
         print_line(row)
+
+
+def _commits_as_json(contents: SessionContents) -> list[dict[str, object]]:
+    if not contents.commits:
+        return []
+    from agent_dev.cli.render import commits  # few sessions have any, and the import takes as long as 1,000 changes
+
+    return [commits.session_commit_as_json(commit, contents.pointers) for commit in contents.commits]
+
+
+def _describe_commits(contents: SessionContents, palette: Palette) -> Iterator[str]:
+    if not contents.commits:
+        return
+    from agent_dev.cli.render import commits  # as above
+
+    for commit in contents.commits:
+        yield from commits.describe_session_commit(commit, contents.pointers, palette)
 
 
 def _published(one: ListedSession) -> Sequence[ListedPort]:
@@ -140,7 +150,7 @@ def _next_commands(one: ListedSession, contents: SessionContents) -> Sequence[st
     return command_rows("to run the agent again", f"agent-dev resume {one.name}")
 
 
-def print_summary(review: Review, count: int, commit_total: int) -> None:
+def print_summary(review: "Review", count: int, commit_total: int) -> None:
     """Print the list of changes after a run, on stderr, since it is not requested output."""
     roots = roots_of(review.record)
     commit_count = f", {format_count(commit_total, 'commit')}" if commit_total else ""
@@ -162,7 +172,7 @@ def _list(changes: ChangeSet, roots: Sequence[str], palette: Palette) -> None:
         print_line("  no changes")
 
 
-def print_diff(review: Review, keys: Sequence[Key], style: PatchStyle, *, is_stat: bool, with_hunks: bool = False) -> str:
+def print_diff(review: "Review", keys: Sequence[Key], style: PatchStyle, *, is_stat: bool, with_hunks: bool = False) -> str:
     """Print changes as a patch for git or for a reader, or as a diffstat; return a note about changes that are not in it."""
     roots = roots_of(review.record)
     wanted = _changes_at(review.folded, keys)
@@ -171,6 +181,8 @@ def print_diff(review: Review, keys: Sequence[Key], style: PatchStyle, *, is_sta
         for change in wanted:
             print_line(change_row(counted[change.key], roots))
         return ""
+    from agent_dev.merge import patches  # not needed by other subcommands
+
     form = patches.patch_format_for(review.record, is_exact=style.is_exact, with_numbers=with_hunks)
     patch_set = patches.PatchWriter(review, wanted, lambda key: os.fsencode(display_path(key, roots).lstrip("/")), form)
     for patch in patch_set:
@@ -262,10 +274,17 @@ def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
     root = short_path(str(one.record["root"])) if with_root else ""
     session_id = one.session.id if with_root and one.record.get("name") else ""
     waiting = approvals.count_by_kind(one.session.folder) if one.state == RUNNING else (0, 0)
-    note = f"{question_words.count_questions(*waiting)} waiting (agent-dev approve)" if any(waiting) else ""
-    note = ", ".join(text for text in (describe_origin(one.record), note) if text)
+    note = ", ".join(text for text in (describe_origin(one.record), _describe_waiting(*waiting)) if text)
     shown_state = f"{one.state}, detached" if _is_detached(one) else one.state
     return one.name, shown_state, when, command_text(one.record["command"]), session_id, root, note
+
+
+def _describe_waiting(commands: int, connections: int) -> str:
+    if not commands and not connections:
+        return ""
+    from agent_dev.cli.render import question_words  # few sessions wait for an answer
+
+    return f"{question_words.count_questions(commands, connections)} waiting (agent-dev approve)"
 
 
 def _is_detached(one: ListedSession) -> bool:

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.agent_git.changes import HEADS, GitChanges, RefChange
+from agent_dev.cli.render.colour import OutputTone, Palette
 from agent_dev.cli.render.format import limit_rows, print_json, print_line, print_outcome
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.report import CommitReport
 from agent_dev.fs.entry import Key
-from agent_dev.git.formats.commit_format import CommitIdentity, ParsedCommit
+from agent_dev.git.formats.commit_format import Commit, CommitIdentity, ParsedCommit
 from agent_dev.overlay.changes import ChangeKind
 from agent_dev.overlay.labels import SIGNS, display_path, format_count
+from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 
 if TYPE_CHECKING:
@@ -129,6 +131,21 @@ def patch_header(commit: ParsedCommit) -> bytes:
     head = f"commit {commit.id}\n{merged}Author: {author.name} <{author.email}>\nDate:   {when}\n\n"
     message = b"".join(b"    %b\n" % line for line in commit.message.rstrip(b"\n").split(b"\n"))
     return head.encode("utf-8", "surrogateescape") + message + b"\n"
+
+
+def describe_session_commit(commit: Commit, pointers: Sequence[SubmoduleChange], palette: Palette) -> Iterator[str]:
+    """Yield a commit of a session in one line, and the submodules that it moved."""
+    mark = f" ({IMPORTED})" if commit.is_imported else ""
+    yield f"{palette.paint(f'commit {commit.id[:_SHORT]}', OutputTone.CHANGED)} {visible(commit.subject)}{mark}"
+    for text in describe_submodules(pointers, commit.id):
+        yield f"  {text}"
+
+
+def session_commit_as_json(commit: Commit, pointers: Sequence[SubmoduleChange]) -> dict[str, object]:
+    """Return a commit of a session as JSON data; each submodule that it moved is a risk."""
+    own = [one for one in pointers if one.commit == commit.id]
+    risks = [{"rule": SUBMODULE_MOVED.rule, "reason": SUBMODULE_MOVED.why, **submodule_as_json(one)} for one in own]
+    return {"id": commit.id, "subject": commit.subject, "imported": commit.is_imported, "risks": risks}
 
 
 def describe_submodules(pointers: Sequence[SubmoduleChange], commit: str) -> Iterator[str]:

@@ -154,8 +154,9 @@ def change_rows(changes: ChangeSet, roots: Sequence[str], max_rows: int = sys.ma
     for part, qualifier in parts:
         yield from (_row(one, roots, palette) for one in part[:max_rows])
         if len(part) > max_rows:
-            suffix = "" if all(map(_is_assessed, part)) else ", risks not checked yet"
-            yield f"{len(part) - max_rows} more{qualifier}{suffix} (agent-dev status)"
+            rest = f"{len(part) - max_rows} more{qualifier}"
+            is_complete = all(map(_is_assessed, part))
+            yield f"{rest} (agent-dev status)" if is_complete else f"{rest}, risks not checked yet (agent-dev diff --stat)"
     if hidden > _FEW:
         yield f"{hidden} more, ignored by git (agent-dev status --json lists them)"
     for problem in changes.problems:

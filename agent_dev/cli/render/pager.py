@@ -1,7 +1,6 @@
 """Write patches: escaped, coloured and paged on a terminal, exact bytes elsewhere."""
 
 import signal
-import subprocess
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -44,6 +43,8 @@ def open_output(environ: Mapping[str, str], color: str = AUTO, *, has_pager: boo
 @contextmanager
 def _pipe_to(pager: str, environ: Mapping[str, str]) -> Iterator[None]:
     """Redirect stdout to a pager; output that the pager does not read is dropped."""
+    import subprocess  # not needed without a pager
+
     sys.stdout.flush()
     env = {"LESS": _LESS, "LV": "-c", **environ}
     try:

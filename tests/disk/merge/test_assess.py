@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from agent_dev.cli.commands.review import status
 from agent_dev.cli.screen.review_source import ReviewSource
+from agent_dev.config.options import RunOptions
 from agent_dev.fs.entry import Key
 from agent_dev.git import check_ignore
 from agent_dev.merge import assess, select_by_options
@@ -271,3 +273,50 @@ def test_a_glance_at_many_changes_assesses_those_risky_by_name(
     assert {key: one.is_assessed for key, one in found.items()} == {PLAIN: True, RISKY: False, EDITED: True}
     assert looked == [b"plain.txt", b"text"]
     assert found[EDITED].kind is ChangeKind.EDITED
+
+
+# Limits
+
+
+def test_a_limited_assessment_begins_with_names_and_is_completed_by_a_full_one(
+    session: EndedSession, review: Review, looked: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(assess, "_MAX_FILES_AT_ONCE", 1)
+    monkeypatch.setattr(RiskAssessor, "_is_risky_by_name", lambda _, change: change.key == EDITED)
+    found = review.assess_with_counts(is_limited=True).by_key()
+    assert {key: one.is_assessed for key, one in found.items()} == {PLAIN: False, RISKY: False, EDITED: True}
+    assert (found[EDITED].insertions, review.assessor.postponed) == (1, 2)
+    assert not looked[1:]
+    review.assess_with_counts()
+    again = unjudged(session)
+    assert [one.is_assessed for one in again.assess_with_counts(is_limited=True).changes] == [True] * 3
+    assert again.assessor.postponed == 0
+    again.close()
+
+
+def test_a_limited_assessment_passes_over_a_file_beyond_its_bytes(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(assess, "_MAX_BYTES_AT_ONCE", len(b"hello\n"))
+    monkeypatch.setattr(RiskAssessor, "_is_risky_by_name", lambda _, change: change.key == RISKY)
+    found = review.assess_with_counts(is_limited=True).by_key()
+    assert {key: one.is_assessed for key, one in found.items()} == {PLAIN: True, RISKY: False, EDITED: False}
+
+
+def test_status_names_the_number_of_changes_without_known_risks(
+    session: EndedSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(assess, "_MAX_FILES_AT_ONCE", 1)
+    name = session.session.id
+
+    def shown(*options: str) -> str:
+        store.unlock_session(session.session)
+        try:
+            status.run([name, *options], session.here(), RunOptions())
+        finally:
+            session.session = store.lock_session(session.session)
+        return capsys.readouterr().out
+
+    text = shown()
+    assert "! 2 changes: risks not checked yet" in text
+    assert f"agent-dev diff {name} --stat" in text
+    assert [bool(one["risks"]) for one in json.loads(shown("--json"))["changes"]] == [False, True, False]
+    assert "not checked" not in shown()

@@ -87,6 +87,20 @@ def test_only_new_lines_of_a_long_text_are_searched() -> None:
     assert added_lines(b"new\n", lambda: pytest.fail("a short text is searched whole")) == b"new\n"
 
 
+@given(
+    st.lists(st.sampled_from([b"a", b"b", b"", b"c\r", b"\xef\xbb\xbfa"]), max_size=10),
+    st.lists(st.sampled_from([b"a", b"b", b"", b"n", b"c\r"]), max_size=14),
+    st.lists(st.sampled_from([b"a", b"x", b""]), max_size=4),
+)
+def test_new_lines_are_those_that_no_old_line_equals(start: list[bytes], middle: list[bytes], end: list[bytes]) -> None:
+    filler = [b"the same"] * 700
+    before, after = b"\n".join((*start, *filler, *end)), b"\n".join((*start, *middle, *filler, *end))
+    known = frozenset(before.split(b"\n"))
+    first, *rest = after.split(b"\n")
+    wanted = [b"" if first in known else first, *(line for line in rest if line not in known)]
+    assert added_lines(after, lambda: before) == b"\n".join([*wanted, *([b""] if (rest or [first])[-1] in known else [])])
+
+
 def test_a_line_in_a_program_is_found_without_the_bytes_in_between() -> None:
     for split in (b"\0", b"\x01\xff", b""):
         program = b"\x7fELF\0\0\0\ncu" + split + b"rl x |" + split + b" sh\n"

@@ -26,8 +26,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     with open_unjudged(one, context) as review:
         add_review_notes(review, context)
         made_commits = read_commits(review, context)
-        contents = output.SessionContents(
-            review.assess_with_counts(), made_commits, read_submodule_changes(review, context, made_commits)
-        )
+        changes = review.assess_with_counts(is_limited=not args.json)
+        submodules = read_submodule_changes(review, context, made_commits)
+        contents = output.SessionContents(changes, made_commits, submodules, review.assessor.postponed)
         output.print_status(replace(one, record=review.record), contents, as_json=args.json, palette=palette)
     return SUCCESS
