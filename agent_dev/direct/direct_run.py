@@ -12,10 +12,10 @@ from agent_dev.backup import backup_store
 from agent_dev.backup.backup_store import Backup
 from agent_dev.checkpoint import timer_process
 from agent_dev.config.profile import Profile
-from agent_dev.direct import overlay_attributes, snapshot_providers
+from agent_dev.direct import overlay_attributes, snapshot_providers, unlocked_root
 from agent_dev.direct.snapshot_providers import Snapshot
 from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, UnusableStateDirectory, UsageError
-from agent_dev.fs import rmtree, snapshot_names, state_files
+from agent_dev.fs import dir_tree, rmtree, snapshot_names, state_files
 from agent_dev.git import nested_repositories
 from agent_dev.git.nested_repositories import DisabledRepository, NestedRepository
 from agent_dev.linux import programs
@@ -59,7 +59,7 @@ class RunSnapshot:
 
 def take_snapshot(prepared: PreparedRun, request: RunRequest, notice: merge.Notify) -> RunSnapshot:
     """Take the snapshot of a run and report its path. Raises CannotStart."""
-    disable_leftovers(prepared.store.path, prepared.location.root, notice)
+    clean_up_after_killed(prepared.store.path, prepared.location.root, notice)
     if prepared.overlays:
         raise CannotStart(
             message="--direct and --overlay cannot be combined", hint="use --rw for the directory, or drop --direct"
@@ -110,25 +110,38 @@ def _lock(folder: str) -> None:
     fcntl.flock(lock, fcntl.LOCK_EX)
 
 
-def _is_locked(run_snapshot: RunSnapshot) -> bool:
+def lock_if_free(run_snapshot: RunSnapshot) -> int | None:
+    """Lock a snapshot until the descriptor is closed; return None if its run has not ended, or it is being restored."""
     try:
-        lock = os.open(f"{run_snapshot.folder}/{_LOCK}", os.O_RDWR | os.O_CLOEXEC)
+        lock = os.open(f"{run_snapshot.folder}/{_LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError:
-        return False
+        return None
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        return True
-    finally:
         os.close(lock)
-    return False
+        return None
+    return lock
 
 
-def disable_leftovers(state: str, root: str, notice: merge.Notify) -> None:
-    """Disable the repositories that agents created in a root, where a killed launcher did not."""
+def clean_up_after_killed(state: str, root: str, notice: merge.Notify) -> None:
+    """Do in a root what killed launchers and restores did not: disable the repositories of agents, restore modes."""
     for run_snapshot in _read_all(state):
-        if run_snapshot.root == root and not run_snapshot.ended and not _is_locked(run_snapshot) and os.path.isdir(root):
-            _write(replace(disable_repositories(run_snapshot, notice), ended=time.time_ns()))
+        if run_snapshot.root != root or not os.path.isdir(root) or (lock := lock_if_free(run_snapshot)) is None:
+            continue
+        try:
+            _restore_modes(run_snapshot, notice)
+            if not run_snapshot.ended:
+                _write(replace(disable_repositories(run_snapshot, notice), ended=time.time_ns()))
+        finally:
+            os.close(lock)
+
+
+def _restore_modes(run_snapshot: RunSnapshot, notice: merge.Notify) -> None:
+    try:
+        unlocked_root.restore_modes(run_snapshot.folder)
+    except OSError as error:
+        notice(f"cannot restore the modes of directories in {visible(run_snapshot.root)}: {error.strerror}")
 
 
 def disable_repositories(run_snapshot: RunSnapshot, notice: merge.Notify) -> RunSnapshot:
@@ -170,7 +183,7 @@ def record_end(run_snapshot: RunSnapshot, prepared: PreparedRun, environ: dict[s
     except (BackupBusy, BackupFailed) as error:
         notice(f"the tree was not backed up after the run: {error.message}")
     try:
-        lower_snapshot_take.take_snapshot(f"{run_snapshot.folder}/{AFTER_FOLDER}", request_spec)
+        _record_tree(run_snapshot, request_spec)
         run_snapshot = replace(run_snapshot, ended=time.time_ns())
         _write(run_snapshot)
     except OSError as error:
@@ -180,6 +193,18 @@ def record_end(run_snapshot: RunSnapshot, prepared: PreparedRun, environ: dict[s
     _take_second(run_snapshot, prepared, environ, notice)
     notice(f"agent-dev restore --dry-run {run_snapshot.id}   show the changes")
     notice(f"agent-dev restore {run_snapshot.id}             restore the snapshot")
+
+
+def _record_tree(run_snapshot: RunSnapshot, request_spec: lower_snapshot_request.SnapshotRequest) -> None:
+    tree = dir_tree.Tree(run_snapshot.root)
+    try:
+        opened = unlocked_root.allow_unlocking(tree, run_snapshot.folder)
+        try:
+            lower_snapshot_take.take_snapshot(f"{run_snapshot.folder}/{AFTER_FOLDER}", request_spec, opened)
+        finally:
+            unlocked_root.lock_again(tree, run_snapshot.folder)
+    finally:
+        tree.close()
 
 
 def _take_second(run_snapshot: RunSnapshot, prepared: PreparedRun, environ: dict[str, str], notice: merge.Notify) -> None:

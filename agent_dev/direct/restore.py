@@ -3,17 +3,20 @@
 import os
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent_dev.direct.direct_run import AFTER_FOLDER, RunSnapshot
+from agent_dev.direct import unlocked_root
+from agent_dev.direct.direct_run import AFTER_FOLDER, RunSnapshot, lock_if_free
 from agent_dev.errors import AgentDevError, UsageError
 from agent_dev.fs import acl, copytree, dir_tree, durable, snapshot_names, unreadable, walk
 from agent_dev.fs.entry import Entry, FileType, parents_of
+from agent_dev.fs.unlocked_directories import UnlockedDirectories
 from agent_dev.git import nested_repositories
 from agent_dev.merge import merge
-from agent_dev.merge.review import Review, open_review
+from agent_dev.merge.review import Review, open_restore_review
 from agent_dev.overlay import selection
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.session import removal, store
@@ -31,19 +34,37 @@ def open_restore(run_snapshot: RunSnapshot, paths: tuple[str, ...], context: Com
     session = store.create_session(context.store)
     try:
         root = store.add_root(session, 0, run_snapshot.root)
-        unrestorable = _write_changes(
-            run_snapshot, root.upper, tuple(_path_below(path, run_snapshot.root, context) for path in paths)
-        )
-        if os.path.isdir(f"{run_snapshot.folder}/{AFTER_FOLDER}"):
-            shutil.copytree(f"{run_snapshot.folder}/{AFTER_FOLDER}", session.lower_snapshot)
-        store.write_record(session, _record(run_snapshot))
-        store.sync_record(session)
-        review = open_review(session, context.environ, with_risks=False)
+        wanted = tuple(_path_below(path, run_snapshot.root, context) for path in paths)
+        with _opened_root(run_snapshot) as real:
+            unrestorable = _write_changes(run_snapshot, root.upper, real, wanted)
+            if os.path.isdir(f"{run_snapshot.folder}/{AFTER_FOLDER}"):
+                shutil.copytree(f"{run_snapshot.folder}/{AFTER_FOLDER}", session.lower_snapshot)
+            store.write_record(session, _record(run_snapshot))
+            store.sync_record(session)
+            review = open_restore_review(session, context.environ, real.unlocked)
         review.changes = replace(review.changes, problems=(*review.changes.problems, *unrestorable))
         return review
     except BaseException:
         removal.remove_session_now(session)
         raise
+
+
+@contextmanager
+def _opened_root(run_snapshot: RunSnapshot) -> Iterator[dir_tree.Tree]:
+    """Open the real tree; directories that keep their owner out may be unlocked, unless the agent still runs."""
+    lock = lock_if_free(run_snapshot)
+    real = dir_tree.Tree(run_snapshot.root)
+    try:
+        if lock is not None:
+            unlocked_root.allow_unlocking(real, run_snapshot.folder)
+        try:
+            yield real
+        finally:
+            unlocked_root.lock_again(real, run_snapshot.folder)
+    finally:
+        real.close()
+        if lock is not None:
+            os.close(lock)
 
 
 def apply_restore(review: Review, context: CommandContext, notice: merge.Notify, *, is_dry: bool) -> merge.MergeResult:
@@ -76,13 +97,9 @@ def _path_below(path: str, root: str, context: CommandContext) -> bytes:
     return os.fsencode(full[len(root) + 1 :])
 
 
-def _write_changes(run_snapshot: RunSnapshot, upper: str, wanted: tuple[bytes, ...]) -> tuple[str, ...]:
+def _write_changes(run_snapshot: RunSnapshot, upper: str, real: dir_tree.Tree, wanted: tuple[bytes, ...]) -> tuple[str, ...]:
     """Write the changes into an upper, as if an agent had made them; return the paths that cannot be restored, and why."""
-    source, real, target = (
-        dir_tree.Tree(run_snapshot.snapshot.path),
-        dir_tree.Tree(run_snapshot.root),
-        dir_tree.Tree(upper, is_ours=True),
-    )
+    source, target = dir_tree.Tree(run_snapshot.snapshot.path), dir_tree.Tree(upper, is_ours=True)
     after = LowerSnapshot(f"{run_snapshot.folder}/{AFTER_FOLDER}")
     try:
         writer = _UpperWriter(source, real, target, _RunFacts(run_snapshot.started, after.entries(0)))
@@ -90,11 +107,12 @@ def _write_changes(run_snapshot: RunSnapshot, upper: str, wanted: tuple[bytes, .
             *run_snapshot.skipped_names,
             *map(os.fsencode, {*snapshot_names.snapshots_in(source.path), *snapshot_names.snapshots_in(real.path)}),
         )
-        was, now = _entries(source.path, skip, wanted), _entries(real.path, skip, wanted)
+        missing = dict(map(_problem, run_snapshot.missing))
+        was = _entries(source.path, skip, wanted, missing)
+        now = _entries(real.path, skip, wanted, missing, real.unlocked)
         skipped = {
             os.fsencode(one.path) for one in nested_repositories.find_unmoved(run_snapshot.root, run_snapshot.repositories)
         }
-        missing = dict(map(_problem, run_snapshot.missing))
         skipped |= missing.keys()
         known = sorted(path for path in was.keys() | now.keys() if skipped.isdisjoint((path, *parents_of(path))))
         for one in wanted:
@@ -114,7 +132,7 @@ def _write_changes(run_snapshot: RunSnapshot, upper: str, wanted: tuple[bytes, .
         return tuple(f"{os.fsdecode(path)}: {missing.get(path, 'it')} cannot be restored" for path in unrestorable)
     finally:
         after.close()
-        for tree in (source, real, target):
+        for tree in (source, target):
             tree.close()
 
 
@@ -128,12 +146,23 @@ def _is_below(path: bytes, parent: bytes) -> bool:
     return path == parent or path.startswith(parent + b"/") or not parent
 
 
-def _entries(root: str, skip: tuple[bytes, ...], wanted: tuple[bytes, ...]) -> dict[bytes, Entry]:
-    """Return the entries of a tree. Raises AgentDevError for an unreadable one that is wanted: it would count as deleted."""
+def _entries(
+    root: str,
+    skip: tuple[bytes, ...],
+    wanted: tuple[bytes, ...],
+    missing: Mapping[bytes, str],
+    unlocked: UnlockedDirectories | None = None,
+) -> dict[bytes, Entry]:
+    """Return the entries of a tree, without the content of unreadable directories that are not in the snapshot.
+
+    Raises AgentDevError for another unreadable entry that is wanted: it would count as deleted.
+    """
     problems: list[str] = []
-    found = {one.path: one.entry for one in walk.walk(root, skip=skip, problems=problems)}
+    found = {one.path: one.entry for one in walk.walk(root, skip=skip, problems=problems, opened=unlocked)}
     for problem in problems:
         path = os.fsencode(problem.rpartition(": ")[0])
+        if missing.keys() & {path, *parents_of(path)}:
+            continue
         if not wanted or any(_is_below(path, one) or _is_below(one, path) for one in wanted):
             raise AgentDevError(message=f"{root}/{problem}; nothing was changed", hint="chmod u+rwx it and try again")
     return found

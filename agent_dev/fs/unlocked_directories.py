@@ -23,10 +23,14 @@ _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
 class UnlockedDirectories:
     """The directories unlocked below a root, with their own modes."""
 
-    def __init__(self, root: int, note: RecordMode) -> None:
-        """`root`: a descriptor, which the caller closes."""
+    def __init__(self, root: int, note: RecordMode, *, with_files: bool = True) -> None:
+        """`root`: a descriptor, which the caller closes.
+
+        `with_files`: a walk also reads the attributes of unreadable files, which changes their ctime.
+        """
         self._root = root
         self._note = note
+        self.with_files = with_files
         self._modes: dict[bytes, tuple[int, int]] = {}  # path → inode, mode
         self._is_needed = os.geteuid() != 0
 

@@ -174,7 +174,7 @@ def _look(
     own: tuple[tuple[str, bytes], ...] = ()
     overlay: tuple[tuple[str, bytes], ...] = ()
     if attributes and (kind is FileType.FILE or kind is FileType.DIRECTORY):
-        own, overlay = _attributes(folder, name, kind, is_ours=is_ours or opened is not None)
+        own, overlay = _attributes(folder, name, kind, is_ours=is_ours or (opened is not None and opened.with_files))
     entry = _entry(folder, name, status, mode, own)
     return WalkedEntry(path, entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
 

@@ -22,6 +22,7 @@ from agent_dev.session import store
 from agent_dev.session.uppers import close_trees, open_trees
 
 if TYPE_CHECKING:
+    from agent_dev.fs.unlocked_directories import UnlockedDirectories
     from agent_dev.merge.assess import ChangeSize, RiskAssessor
     from agent_dev.merge.reconcile import Reconciliation, ThreeVersions
 
@@ -188,6 +189,26 @@ def open_review(
     `seen`: the findings of a previous open since which the session was locked; they are not searched again.
     `paths`: absolute ones that the caller is interested in; if all are edited files, only these are compared.
     """
+    review = _open_trees(session, environ, is_running=is_running)
+    if seen is not None:
+        review.changes, review.reconciliations = seen.changes, dict(seen.reconciliations)
+    _read_changes(review, paths, is_known=seen is not None, with_risks=with_risks)
+    return review
+
+
+def open_restore_review(session: store.Session, environ: dict[str, str], unlocked: "UnlockedDirectories | None") -> Review:
+    """Open a session that restores a tree. Raises UnreadableSession.
+
+    `unlocked`: the directories that the caller has unlocked in the real tree; they are compared with their own modes.
+    """
+    review = _open_trees(session, environ, is_running=False)
+    review.real_trees[0].unlocked = unlocked
+    _read_changes(review, (), is_known=False, with_risks=False)
+    review.real_trees[0].unlocked = None  # a merge unlocks directories itself, and records them in its journal
+    return review
+
+
+def _open_trees(session: store.Session, environ: dict[str, str], *, is_running: bool) -> Review:
     record = store.read_record(session)
     roots = [session.root(number, str(path)) for number, path in enumerate(record["roots"])]
     if not is_running:
@@ -198,13 +219,15 @@ def open_review(
     except OSError as error:
         raise UnreadableSession(session=store.session_name(session), reason=f"{error.filename}: {error.strerror}") from None
     base = LowerSnapshot(session.lower_snapshot)
-    review = Review(session, record, ChangeSet(()), uppers, real_trees, base, environ, is_running=is_running)
+    return Review(session, record, ChangeSet(()), uppers, real_trees, base, environ, is_running=is_running)
+
+
+def _read_changes(review: Review, paths: tuple[str, ...], *, is_known: bool, with_risks: bool) -> None:
+    """Find the changes of an open session, unless they are known, and assess them. Closes it on failure."""
     try:
-        if seen is not None:
-            review.changes, review.reconciliations = seen.changes, dict(seen.reconciliations)
-        else:
-            review.changes = _changes(review, environ, edited_files(review, paths))
-            review.changes = link_renames.link_renames(review, record.get("rename_similarity", store.DEFAULT_SIMILARITY))
+        if not is_known:
+            review.changes = _changes(review, edited_files(review, paths))
+            review.changes = link_renames.link_renames(review, review.record.get("rename_similarity", store.DEFAULT_SIMILARITY))
             review.changes = link_renames.link_copies(review)
         if with_risks:
             review.assess()
@@ -213,10 +236,9 @@ def open_review(
         raise
     except fs_entry.CorruptUpperError as error:
         review.close()
-        name = store.session_name(session)
-        hint = f"inspect {session.folder}, or agent-dev discard {name}"
+        name = store.session_name(review.session)
+        hint = f"inspect {review.session.folder}, or agent-dev discard {name}"
         raise UnreadableSession(session=name, reason=str(error), hint=hint) from None
-    return review
 
 
 def _running_trees(session: store.Session, count: int) -> tuple[dir_tree.Tree, ...]:
@@ -243,7 +265,7 @@ def _is_edited(review: Review, key: Key) -> bool:
     return review.lower_snapshot.is_complete and all(side is not None and side.type is FileType.FILE for side in (before, after))
 
 
-def _changes(review: Review, environ: dict[str, str], only: frozenset[Key] = frozenset()) -> ChangeSet:
+def _changes(review: Review, only: frozenset[Key] = frozenset()) -> ChangeSet:
     """Return the changes; with `only`, those at these keys and whatever lies on the way to them."""
     found: list[Change] = []
     problems: list[str] = []
@@ -251,7 +273,7 @@ def _changes(review: Review, environ: dict[str, str], only: frozenset[Key] = fro
     for number in range(len(review.upper_trees)):
         changes = _root_changes(review, number, problems, only)
         hidden = check_ignore.find_ignored(
-            review.real_trees[number].path, [change.key.path for change in changes], untrusted, environ
+            review.real_trees[number].path, [change.key.path for change in changes], untrusted, review.environ
         )
         found += (_unassessed(change, is_ignored=change.key.path in hidden) for change in changes)
     return ChangeSet(tuple(found), tuple(problems), review.lower_snapshot.notes)
@@ -397,7 +419,8 @@ def _base_entries(review: Review, number: int) -> tuple[MutableMapping[bytes, En
         return review.lower_snapshot.entries(number), frozenset()
     started = review.record.get("launched") or review.record.get("started") or 0
     known = review.lower_snapshot.entries(number)
-    now = {one.path: one.entry for one in walk.walk(review.real_trees[number].path, skip=(b".git",), attributes=False)}
+    real = review.real_trees[number]
+    now = {one.path: one.entry for one in walk.walk(real.path, skip=(b".git",), attributes=False, opened=real.unlocked)}
     moved = {path for path, entry in now.items() if path not in known and entry.ctime >= started}
     return {**now, **known}, frozenset(moved)
 

@@ -9,13 +9,17 @@ import os
 import time
 
 from agent_dev.fs import state_files
+from agent_dev.fs.unlocked_directories import UnlockedDirectories
 from agent_dev.overlay import lower_snapshot_git, lower_snapshot_walk
 from agent_dev.overlay.lower_snapshot import encode_manifest, read_manifest, row_of
 from agent_dev.overlay.lower_snapshot_request import PriorChanges, SnapshotRequest
 
 
-def take_snapshot(folder: str, request: SnapshotRequest) -> None:
-    """Take the snapshot of all roots into `folder`, which is new or (for a resumed session) has an older one."""
+def take_snapshot(folder: str, request: SnapshotRequest, opened: UnlockedDirectories | None = None) -> None:
+    """Take the snapshot of all roots into `folder`, which is new or (for a resumed session) has an older one.
+
+    `opened`: unlocks directories of the first root that keep their owner out.
+    """
     os.makedirs(f"{folder}/content", 0o700, exist_ok=True)
     budget = lower_snapshot_walk.Budget(deadline=time.monotonic() + lower_snapshot_walk.MAX_SECONDS)
     older = (read_manifest(folder) if request.touched else None) or {}
@@ -23,6 +27,7 @@ def take_snapshot(folder: str, request: SnapshotRequest) -> None:
     tables = []
     for number in range(len(request.roots)):
         taking = _open_root(folder, number, request, budget, stores)
+        taking.opened = opened if number == 0 else None
         kept = [
             table.row(path)
             for table in older.get("roots", ())[number : number + 1]

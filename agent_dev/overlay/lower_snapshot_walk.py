@@ -15,6 +15,7 @@ from agent_dev.git.private_copy import copy_file
 from agent_dev.overlay.lower_snapshot import MAX_STORED_FILE
 
 if TYPE_CHECKING:
+    from agent_dev.fs.unlocked_directories import UnlockedDirectories
     from agent_dev.overlay.lower_snapshot_git import GitView, Tracked
     from agent_dev.overlay.lower_snapshot_request import PriorChanges
 
@@ -83,6 +84,7 @@ class RootSnapshot:
     program: str
     stores: list[str]
     skip: tuple[bytes, ...] = (b".git",)
+    opened: "UnlockedDirectories | None" = None  # unlocks directories that keep their owner out
 
     def has_changed(self, ctime: int) -> bool:
         """Return whether a path changed after the agent started, so that it has no base version."""
@@ -98,7 +100,7 @@ def record_root(taking: RootSnapshot) -> Iterator[RecordedPath]:
     """Yield every existing path, then those that were deleted before the walk reached them."""
     seen: set[bytes] = set()
     try:
-        for found in walk.walk(taking.root, skip=taking.skip, attributes=False):
+        for found in walk.walk(taking.root, skip=taking.skip, attributes=False, opened=taking.opened):
             if taking.budget.is_spent():
                 return
             seen.add(found.path)

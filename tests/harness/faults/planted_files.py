@@ -98,10 +98,11 @@ def write_connections(session: store.Session) -> None:
     store.write_record(session, {**store.read_record(session), "network": end})
 
 
-def write_unlocked(session: store.Session, merge: str) -> None:
+def write_unlocked(session: store.Session, merge: str, snapshot: str) -> None:
     """Write the records of directories that a killed command had unlocked: none of them exists."""
     uppers._record_mode(session, 0, b"gone", 1, 0o500)
-    unlocked_modes.add(merge, Note("/nowhere", 1, b"gone", 1, 0o500))
+    for folder in (merge, snapshot):
+        unlocked_modes.add(folder, Note("/nowhere", 1, b"gone", 1, 0o500))
 
 
 def write_certificates(cache: str) -> None:

@@ -40,6 +40,7 @@ KINDS = (
     StateFile("state/agent-dev/homes/networks/*", ("home/network_lease",), is_read_alone=True),
     StateFile("state/agent-dev/trust/*", ("config/trust_store",), is_read_alone=True),
     StateFile("state/agent-dev/snapshots/*/about.json", ("direct/direct_run",)),
+    StateFile("state/agent-dev/snapshots/*/opened", ("fs/unlocked_modes",)),
     StateFile("state/agent-dev/snapshots/*/rounds/.agent-dev-backups/*.json", ("backup/backup_store",)),
     StateFile(f"{SESSION}/session.json", ("session/store",)),
     StateFile(f"{SESSION}/events.jsonl", ("session/events", "session/hash_chain")),

@@ -1,5 +1,6 @@
 """Direct mode: an agent changes the real tree after a snapshot, and a restore reverts exactly its changes."""
 
+import fcntl
 import json
 import os
 import shutil
@@ -12,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from agent_dev.direct import unlocked_root
+from agent_dev.fs import dir_tree
 from tests.harness import program
 from tests.harness.program import AgentDev, wait_until
 
@@ -270,16 +273,63 @@ def test_all_hard_links_of_a_file_are_restored(plain: AgentDev) -> None:
 
 
 if os.getuid():  # root can read every file
+    LOCKED = "echo z2 >folder/in/z; chmod 0 folder/in folder; mkdir -p made/deep; echo x >made/deep/x; chmod 0 made/deep made"
 
-    def test_unreadable_files_are_named_and_not_reported_as_deleted(plain: AgentDev) -> None:
+    def modes(repo: Path, *paths: str) -> list[int]:
+        return [(repo / path).stat().st_mode & 0o7777 for path in paths]
+
+    def test_a_restore_reads_directories_of_mode_000_and_undo_returns_them(plain: AgentDev) -> None:
+        before = tree(plain.repo)
+        ran(plain, f"echo changed >README.md; {LOCKED}")
+        dry = plain("restore", "--dry-run")
+        assert (dry.returncode, modes(plain.repo, "folder", "made")) == (0, [0, 0]), dry.stderr
+        done = plain("restore")
+        assert (done.returncode, tree(plain.repo)) == (0, before), done.stderr
+        assert plain("undo").returncode == 0
+        assert modes(plain.repo, "folder", "made") == [0, 0]
+        (plain.repo / "made").chmod(0o700)
+        assert modes(plain.repo, "made/deep") == [0]
+        (plain.repo / "made").chmod(0)
+        assert plain("redo").returncode == 0
+        assert tree(plain.repo) == before
+        assert not list(plain.state.glob("snapshots/*/opened"))
+
+    def test_an_unreadable_directory_of_the_user_stays_in_a_restore(plain: AgentDev) -> None:
+        (plain.repo / "folder").chmod(0)
+        ran(plain, "echo changed >README.md; mkdir made; chmod 0 made")
+        done = plain("restore")
+        assert (done.returncode, modes(plain.repo, "folder"), (plain.repo / "made").exists()) == (0, [0], False), done.stderr
+        assert (plain.repo / "README.md").read_text() == "# Shop\n"
+        (plain.repo / "folder").chmod(0o755)
+        assert (plain.repo / "folder" / "in" / "z").read_text() == "z\n"
+
+    def test_a_restore_locks_directories_that_a_killed_one_unlocked(plain: AgentDev) -> None:
+        ran(plain, "chmod 0 folder")
+        [snapshot] = plain.state.glob("snapshots/*")
+        real = dir_tree.Tree(str(plain.repo))
+        assert unlocked_root.allow_unlocking(real, str(snapshot)).unlock(b"folder", 0o500)
+        real.close()
+        assert modes(plain.repo, "folder") == [0o700]
+        assert plain("restore", "--dry-run").returncode == 0
+        assert (modes(plain.repo, "folder"), (snapshot / "opened").exists()) == ([0], False)
+
+    def test_while_the_agent_runs_unreadable_directories_are_named(plain: AgentDev) -> None:
         mode = (plain.repo / "folder").stat().st_mode & 0o777
         ran(plain, "echo changed >README.md; chmod 0 folder")
-        done = plain("restore")
+        with direct_run_lock(plain):  # as while the agent runs: nothing may be unlocked
+            done = plain("restore")
         assert (done.returncode, f"{plain.repo}/folder: Permission denied; nothing was changed" in done.stderr) == (1, True)
         assert (plain.repo / "README.md").read_text() == "changed\n"
         (plain.repo / "folder").chmod(mode)  # another mode would count as an edit of the user
         assert plain("restore").returncode == 0
         assert (plain.repo / "README.md").read_text() == "# Shop\n"
+
+    @contextmanager
+    def direct_run_lock(plain: AgentDev) -> Iterator[None]:
+        [snapshot] = plain.state.glob("snapshots/*")
+        with (snapshot / "lock").open("r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
 
 
 def test_a_conflict_names_the_session_that_resolves_it_but_not_in_a_dry_run(plain: AgentDev) -> None:

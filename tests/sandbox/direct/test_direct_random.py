@@ -151,7 +151,7 @@ def test_a_restore_matches_a_copy_of_the_tree(agent_dev: AgentDev, tmp_path: Pat
     copy = tmp_path / "copy"
     subprocess.run(["cp", "-a", str(agent_dev.repo), str(copy)], check=os.getuid() == 0, capture_output=True)
     steps = rng.randrange(5, 40)
-    words = (PYTHON, "-I", "-c", AGENT, str(seed), str(steps), repr(MODES), repr(FOLDER_MODES))
+    words = (PYTHON, "-I", "-c", AGENT, str(seed), str(steps), repr(MODES), repr((*FOLDER_MODES, 0)))
     done = agent_dev("run", "--direct", "--", *words)
     assert done.returncode == 0, done.stderr
     restored = agent_dev("restore")

@@ -36,7 +36,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     if args.list:
         _list(direct_run.list_snapshots(context), as_json=args.json)
         return SUCCESS
-    direct_run.disable_leftovers(context.store.path, context.root, warn)
+    direct_run.clean_up_after_killed(context.store.path, context.root, warn)
     snapshot = direct_run.find_snapshot(context, args.snapshot)
     review = restore.open_restore(snapshot, tuple(args.path), context)
     try:
