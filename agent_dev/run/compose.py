@@ -23,7 +23,7 @@ class SessionMounts(Value):
 
 def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedConfig, environ: dict[str, str]) -> SessionSpec:
     """Return the session's part of a plan: its mounts, git's settings and everything decided before."""
-    masks, directories = shown_paths.masked_paths(prepared, mounts.roots)
+    masked = shown_paths.find_masked_paths(prepared, mounts.roots or (Root(prepared.location.root, "", ""),))
     folder = f"{prepared.store.sessions}/{mounts.session}"
     containers = _containers(prepared, folder)
     read_only = {path for path, _ in prepared.masked_views if path in prepared.tools or path in prepared.ro}
@@ -42,8 +42,9 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
             for path, names in prepared.masked_views
             if path in read_only
         ),
-        masked_files=masks,
-        masked_directories=directories,
+        masked_files=masked.files,
+        masked_directories=masked.directories,
+        unmatched_masks=masked.unmatched,
         empty_directory=shown_paths.empty_directory_path(prepared.store.path),
         shared_mounts=(
             *(mount for one in prepared.shared_sockets for mount in one.mounts),

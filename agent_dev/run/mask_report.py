@@ -3,53 +3,27 @@
 import os
 
 from agent_dev.git import object_links
-from agent_dev.path_patterns import PatternIndex
 from agent_dev.paths import is_below
 from agent_dev.run.request import PreparedRun
-from agent_dev.sandbox import masks
 from agent_dev.sandbox.plan import SessionSpec
 from agent_dev.sanitize import visible
 
-_SETTINGS_FILE = ".agent-dev.yaml"
-_MAX_PATHS = 3
+_MAX_NAMED = 3
 
 
 def mask_notices(prepared: PreparedRun, parts: SessionSpec) -> tuple[str, ...]:
-    """Return the notices to show before an agent starts.
-
-    Only the repository's own patterns are reported as unmatched: those of config.yaml are for all repositories, and `agent-dev
-    show` reports them.
-    """
-    origins = prepared.settings.origins
-    own_patterns = tuple(
-        pattern for pattern in prepared.settings.profile.mask if _SETTINGS_FILE in origins.get(f"mask:{pattern}", "")
-    )
-    notices = [
-        f"mask: {visible(pattern)} matches nothing here ({visible(origins[f'mask:{pattern}'])})"
-        for pattern in unmatched_patterns(prepared, parts, own_patterns)
-    ]
-    tracked = tracked_paths(prepared, parts)
-    if tracked:
-        more = f" and {len(tracked) - _MAX_PATHS} more" if len(tracked) > _MAX_PATHS else ""
-        notices.append(f"masked, but readable in git's objects: {', '.join(map(visible, tracked[:_MAX_PATHS]))}{more}")
+    """Return the notices to show before an agent starts."""
+    notices = []
+    if parts.unmatched_masks:
+        notices.append(f"mask: nothing here matches {_some(parts.unmatched_masks)} (agent-dev show)")
+    if tracked := tracked_paths(prepared, parts):
+        notices.append(f"masked, but readable in git's objects: {_some(tracked)}")
     return tuple(notices)
 
 
-def unmatched_patterns(prepared: PreparedRun, parts: SessionSpec, patterns: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the patterns that match nothing in any root."""
-    roots = (prepared.location.root, *prepared.overlays)
-    hidden = [
-        os.fsencode(path[len(root) + 1 :])
-        for root in roots
-        for path in (*parts.masked_files, *parts.masked_directories)
-        if is_below(path, root)
-    ]
-    matched = {pattern for pattern in patterns if any(map(PatternIndex(((pattern, 0),)).matching_path, hidden))}
-    return tuple(
-        pattern
-        for pattern in patterns
-        if pattern not in matched and not any(masks.find_masked(root, (pattern,)) for root in roots)
-    )
+def _some(names: tuple[str, ...]) -> str:
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    return ", ".join(map(visible, names[:_MAX_NAMED])) + more
 
 
 def tracked_paths(prepared: PreparedRun, parts: SessionSpec) -> tuple[str, ...]:

@@ -63,10 +63,9 @@ def _exposures(prepared: PreparedRun, parts: SessionSpec) -> list[tuple[str, str
     rows = []
     patterns = prepared.settings.profile.mask
     if patterns:
-        idle = mask_report.unmatched_patterns(prepared, parts, patterns)
         rows += [
             ("mask", f"{pattern} matches nothing here", prepared.settings.origins.get(f"mask:{pattern}", BUILT_IN))
-            for pattern in idle
+            for pattern in parts.unmatched_masks
         ]
         rows += [
             ("mask", f"{pattern} is masked, but readable in git's objects", "")

@@ -8,6 +8,7 @@ from agent_dev.sandbox import credentials, preflight, tool_credentials
 from agent_dev.sandbox.plan import MaskEntry, SessionSpec
 from agent_dev.sanitize import visible
 from agent_dev.session.root import Root
+from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -56,20 +57,33 @@ def _mask_entries(path: str, home: str, index: tool_credentials.CredentialIndex,
     return (*map(MaskEntry, names), *others)
 
 
-def masked_paths(prepared: "PreparedRun", roots: tuple[Root, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the files and the directories to mask in the roots: by `mask:`, and credentials of the home in them."""
+class SessionMasks(Value):
+    """The files and the directories to mask in the roots, and the patterns of `mask:` that match nothing in any."""
+
+    files: tuple[str, ...] = ()
+    directories: tuple[str, ...] = ()
+    unmatched: tuple[str, ...] = ()
+
+
+def find_masked_paths(prepared: "PreparedRun", roots: tuple[Root, ...]) -> SessionMasks:
+    """Find the files and directories to mask in the roots: by `mask:`, and credentials of the home in them."""
     patterns, home = prepared.settings.profile.mask, prepared.machine.home
     by_root = tuple((root, credentials.credentials_below(root.path, home)) for root in roots)
     if not patterns and not any(names for _, names in by_root):
-        return (), ()
+        return SessionMasks()
     from agent_dev.sandbox import masks  # most runs mask nothing in a root
 
     candidates: list[str] = []
+    unmatched = patterns
     for root, names in by_root:
-        candidates += masks.find_masked(root.path, patterns, root.upper) if patterns else ()
         candidates += masks.find_credentials(root.path, names, root.upper)
+        if patterns:
+            found = masks.find_masked(root.path, patterns, root.upper)
+            candidates += found.paths
+            unmatched = tuple(pattern for pattern in unmatched if pattern in found.unmatched)
     paths = _outermost(sorted(set(candidates)))
-    return tuple(path for path in paths if not os.path.isdir(path)), tuple(path for path in paths if os.path.isdir(path))
+    files, folders = (tuple(path for path in paths if os.path.isdir(path) is is_folder) for is_folder in (False, True))
+    return SessionMasks(files, folders, unmatched)
 
 
 def session_notices(prepared: "PreparedRun") -> tuple[str, ...]:

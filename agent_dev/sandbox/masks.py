@@ -5,8 +5,10 @@ import os
 from agent_dev.errors import Refused, UnusableStateDirectory
 from agent_dev.paths import is_below
 from agent_dev.sandbox.plan import MaskEntry
+from agent_dev.value import Value
 
 _MAX_ENTRIES = 200_000  # entries of a repository searched for `mask:`
+_MAX_MASKED_ENTRIES = 20_000  # entries of masked directories, searched for matches of other patterns
 
 
 def create_mask_layer(path: str, blanks: tuple[MaskEntry, ...]) -> None:
@@ -42,37 +44,63 @@ def fill_mask_layer(folder: str, blanks: tuple[MaskEntry, ...]) -> None:
             raise UnusableStateDirectory(path=folder, reason=f"no extended attributes ({error.strerror})", hint=hint) from None
 
 
-def find_masked(root: str, patterns: tuple[str, ...], upper: str = "") -> tuple[str, ...]:
-    """Return the outermost files and directories of a root that `mask:` patterns match; links are not followed.
+class MaskedPaths(Value):
+    """The outermost files and directories of a root that patterns match, and the patterns that match nothing."""
+
+    paths: tuple[str, ...]
+    unmatched: tuple[str, ...]
+
+
+def find_masked(root: str, patterns: tuple[str, ...], upper: str = "") -> MaskedPaths:
+    """Find the files and directories of a root that `mask:` patterns match; links are not followed.
 
     `upper`: the upper layer of a resumed session, which may hide the root's own entries. Raises Refused for a tree too large.
     """
+    masked, unmatched = _search(root, [""], patterns, _MAX_ENTRIES)
+    if unmatched and (folders := [path[len(root) + 1 :] for path in masked if os.path.isdir(path)]):
+        unmatched = _unmatched_below(root, folders, unmatched)
+    paths = tuple(path for path in masked if not (upper and _is_hidden(upper, path[len(root) + 1 :])))
+    return MaskedPaths(paths, unmatched)
+
+
+def _unmatched_below(root: str, folders: list[str], patterns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the patterns that match nothing in masked directories; none if there is too much to search."""
+    try:
+        return _search(root, folders, patterns, _MAX_MASKED_ENTRIES)[1]
+    except Refused:
+        return ()
+
+
+def _search(root: str, folders: list[str], patterns: tuple[str, ...], limit: int) -> tuple[list[str], tuple[str, ...]]:
+    """Return the outermost paths below some directories that patterns match, and the patterns that match nothing."""
     from agent_dev.path_patterns import PatternIndex  # most runs mask nothing
 
-    matcher = PatternIndex(tuple((pattern, 0) for pattern in patterns))
+    matcher = PatternIndex(tuple((pattern, number) for number, pattern in enumerate(patterns)))
     paths: list[str] = []
-    folders = [""]
-    entries_left = _MAX_ENTRIES
+    matched: set[int] = set()
+    entries_left = limit
     while folders:
         for entry in _entries(root, folders.pop()):
             entries_left -= 1
             if entries_left < 0:
                 raise Refused(
-                    message=f"mask: {root} has more than {_MAX_ENTRIES} entries to search", hint="remove `mask:` from the profile"
+                    message=f"mask: {root} has more than {limit} entries to search", hint="remove `mask:` from the profile"
                 )
             path = entry.path[len(root) + 1 :]
             if path == ".git":
                 continue
-            if matcher.matching_path(os.fsencode(path)):
-                paths += _mask_target(root, path, upper)
+            if numbers := matcher.matching_path(os.fsencode(path)):
+                if targets := _mask_target(root, path, ""):
+                    paths += targets
+                    matched |= numbers
             elif entry.is_dir(follow_symlinks=False):
                 folders.append(path)
-    return tuple(paths)
+    return paths, tuple(pattern for number, pattern in enumerate(patterns) if number not in matched)
 
 
 def filter_unmasked(root: str, patterns: tuple[str, ...], paths: tuple[str, ...]) -> tuple[str, ...]:
     """Return the paths of a root that no pattern masks, directly or by a parent directory."""
-    hidden = find_masked(root, patterns)
+    hidden = find_masked(root, patterns).paths
     return tuple(path for path in paths if not any(is_below(os.path.realpath(f"{root}/{path}"), mask) for mask in hidden))
 
 

@@ -144,6 +144,7 @@ class SessionSpec(Value):
     masked_views: tuple[tuple[str, str], ...] = ()  # of tools and `ro`: path, mask layer
     masked_files: tuple[str, ...] = ()  # files
     masked_directories: tuple[str, ...] = ()  # directories
+    unmatched_masks: tuple[str, ...] = ()  # patterns of `mask:` that match nothing
     empty_directory: str = ""  # an empty directory
     shared_mounts: tuple[Mount, ...] = ()  # sockets that the user shares
     devices: tuple[str, ...] = ()  # of the host, in /dev

@@ -198,6 +198,7 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "private /var/tmp": (_host_mount("/var/tmp"), f"{B} -k b02"),
     "size limit of /tmp": (_mounts(lambda m: m.replace(size=1 << 40) if isinstance(m, Tmpfs) else m), f"{C} -k c23"),
     "masks": (_mounts(_unmasked), f"{D} -k d12"),
+    "masks of a direct run": (_mounts(_unmasked), "tests/containment/files/test_masking.py -k d14_masks_hold"),
     "read-only root": (_without_arguments("--remount-ro", "/"), f"{D} -k d10"),
     "environment allow list": (_with_whole_environment, f"{D} -k d13"),
     "Landlock scopes": (_returning(syscalls, "restrict_scopes"), f"{B} -k b01"),

@@ -39,7 +39,7 @@ def test_d14_a_masked_file_in_a_commit_is_readable_and_reported(agent_dev: Agent
 
 def test_d14_a_masked_untracked_file_is_not_reported(agent_dev: AgentDev) -> None:
     put(agent_dev.repo / ".env")
-    configure(agent_dev, "mask: [.env, '*.pem']\n")
+    configure(agent_dev, "mask: [.env]\n")
     assert agent_dev("--", "true").stderr == ""
 
 
@@ -48,18 +48,28 @@ def test_d14_a_pattern_of_the_repository_without_matches_is_reported(agent_dev: 
     put(agent_dev.repo / ".agent-dev.yaml", "mask: [.env, secrets/typo.key]\n")
     assert agent_dev("trust", "--yes").returncode == 0
     [line] = [line for line in agent_dev("--", "true").stderr.splitlines() if "mask:" in line]
-    assert "secrets/typo.key matches nothing here" in line
-    assert ".agent-dev.yaml" in line
+    assert "mask: nothing here matches secrets/typo.key (agent-dev show)" in line
 
 
-def test_d14_a_pattern_for_all_repositories_without_matches_is_shown(agent_dev: AgentDev) -> None:
+def test_d14_patterns_for_all_repositories_without_matches_are_reported_in_a_line(agent_dev: AgentDev) -> None:
     put(agent_dev.repo / "real.pem")
+    put(agent_dev.repo / "keys" / "below.crt")
     (agent_dev.repo / "link.pem").symlink_to("real.pem")
-    configure(agent_dev, "mask: [link.pem, '*.key']\n")
+    configure(agent_dev, "mask: [link.pem, '*.key', keys/, '*.crt', '*.p12']\n")
     rows = [line for line in agent_dev("show", "--all", "bash").stdout.splitlines() if "matches nothing here" in line]
-    assert len(rows) == 1
-    assert "*.key" in rows[0]
-    assert agent_dev("--", "true").stderr == ""
+    assert [name for row in rows for name in ("link", "*.key", "keys/", "*.crt", "*.p12") if name in row] == ["*.key", "*.p12"]
+    [line] = agent_dev("--", "true").stderr.splitlines()
+    assert line == "agent-dev: mask: nothing here matches *.key, *.p12 (agent-dev show)"
+
+
+@row("read or delete a file that `mask:` names in a run with `--direct`", "it is masked as over an overlay")
+def test_d14_masks_hold_in_direct_mode(agent_dev: AgentDev) -> None:
+    put(agent_dev.repo / ".env")
+    put(agent_dev.repo / "keys" / "a")
+    configure(agent_dev, "mask: [.env, keys/]\n")
+    done = agent_dev("run", "--direct", "--", "sh", "-c", "cat .env keys/a; ls keys; echo >.env; rm -f .env; echo new >b")
+    assert CANARY not in done.stdout
+    assert ((agent_dev.repo / ".env").read_text(), (agent_dev.repo / "b").read_text()) == (CANARY, "new\n")
 
 
 @row(
