@@ -38,10 +38,14 @@ def undiscard(context: CommandContext, one: ListedSession) -> ListedSession:
     try:
         if os.path.lexists(f"{context.store.sessions}/{locked.id}"):
             raise SessionBusy(session=one.name, what="there already", hint="agent-dev sessions --all lists it")
-        record: store.Record = {**one.record, "state": one.record.get("discarded_as") or store.WAITING}
+        record: store.Record = {**one.record, "state": _state_before(one.record)}
         record.pop("discarded_as", None)
-        restored = removal.move_from_trash(context.store, locked)
-        store.write_record(restored, record, is_durable=True)
-        return ListedSession(restored, record, record["state"])
+        store.write_record(locked, record, is_durable=True)  # first: in the trash it counts as discarded in any case
+        return ListedSession(removal.move_from_trash(context.store, locked), record, record["state"])
     finally:
         store.unlock_session(locked)
+
+
+def _state_before(record: store.Record) -> str:
+    """Return the state to restore; a session that was moved by a command that was then killed still has it."""
+    return store.MERGED if record["state"] == store.MERGED else record.get("discarded_as") or store.WAITING
