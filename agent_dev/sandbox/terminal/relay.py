@@ -328,13 +328,12 @@ class TerminalRelay:
 
     def _restore_after_launcher(self) -> None:
         """Reset the terminal after the launcher was killed. A shell may own it already: modes that it set stay."""
-        signals.ignore(signals.TTOU)
         user_modes = self._user_modes
         if user_modes is None:
             return
-        is_first = is_in_foreground(self._ends.user)
-        if is_first:
-            self._set(user_modes)  # before anything else: a shell that finds the terminal raw after a script keeps it so
+        is_first = self._set_in_foreground(user_modes)  # before anything else: a shell that finds the terminal raw keeps it so
+        signals.ignore(signals.TTOU)
+        self._continue_output()
         _write(self._ends.user, self._reset())
         if not is_first:
             try:
@@ -342,9 +341,29 @@ class TerminalRelay:
             except termios.error:
                 return  # hung up
 
+    def _set_in_foreground(self, modes: Modes) -> bool:
+        """Set the modes if our process group is in the foreground; return whether it is.
+
+        The kernel checks that: it refuses a background process that does not ignore SIGTTOU. After a check of our own, a shell
+        could take the terminal back and set the modes for its prompt, which would be lost.
+        """
+        signals.catch_and_drop(signals.TTOU)
+        try:
+            termios.tcsetattr(self._ends.user, termios.TCSANOW, modes)
+        except termios.error:
+            return False
+        return True
+
     def _set(self, modes: Modes) -> None:
         try:
             termios.tcsetattr(self._ends.user, termios.TCSANOW, modes)
+        except termios.error:
+            return
+        self._continue_output()
+
+    def _continue_output(self) -> None:
+        """Continue output that a program suspended."""
+        try:
             termios.tcflow(self._ends.user, termios.TCOON)
         except termios.error:
             return
