@@ -51,7 +51,7 @@ def test_d14_a_pattern_of_the_repository_without_matches_is_reported(agent_dev: 
     assert "mask: nothing here matches secrets/typo.key (agent-dev show)" in line
 
 
-def test_d14_patterns_for_all_repositories_without_matches_are_reported_in_a_line(agent_dev: AgentDev) -> None:
+def test_d14_all_patterns_without_matches_are_reported_in_one_line(agent_dev: AgentDev) -> None:
     put(agent_dev.repo / "real.pem")
     put(agent_dev.repo / "keys" / "below.crt")
     (agent_dev.repo / "link.pem").symlink_to("real.pem")
