@@ -1,6 +1,7 @@
 """The merge that `undo` and `redo` select without an id, and the number of journals that they read for it."""
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from agent_dev.errors import CannotUndo
 from agent_dev.merge import history, merge
 from agent_dev.merge.undo import CHANGED, CHANGED_BY_OTHER, DELETED, DELETED_BY_OTHER, UndoResult
-from agent_dev.merge_engine import merge_clock, merge_execution
+from agent_dev.merge_engine import merge_execution
 from agent_dev.merge_engine.journal import Journal
 from agent_dev.merge_engine.journal_file import FILE_NAME
 from agent_dev.overlay.selection import select_all
@@ -58,7 +59,7 @@ def test_undo_steps_back_one_by_one_and_redo_forward(merged: tuple[EndedSession,
 
 def test_merges_stay_in_order_if_the_clock_is_set_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     times = iter(range(10**18, 0, -(10**15)))
-    monkeypatch.setattr(merge_clock.time, "time_ns", lambda: next(times))
+    monkeypatch.setattr(time, "time_ns", lambda: next(times))
     with EndedSession(tmp_path, {}, [UpperEntry(name, Node(FILE, name)) for name in NAMES]) as session:
         ids = [session.merge(name).id for name in NAMES]
         assert [session.undo().merge for _ in ids] == ids[::-1]
