@@ -4,7 +4,7 @@ import math
 import re
 
 MAX_OUTPUT = 64 << 10  # bytes at the end of the output that are searched
-_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,100}(?:\.[0-9]{0,100})?|\.[0-9]{1,100})(?:[eE][+-]?[0-9]{1,4})?", re.ASCII).fullmatch
+_NUMBER = re.compile(r"[+-]?(?:[0-9]{1,100}(?:\.[0-9]{0,100})?|\.[0-9]{1,100})(?:[eE][+-]?[0-9]{1,4})?").fullmatch
 _EXACT = 1e15  # integers below it are exact as a float
 
 

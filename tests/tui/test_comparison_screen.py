@@ -46,7 +46,9 @@ def test_an_attempt_without_a_session_cannot_be_opened() -> None:
 
 def test_d_shows_the_diff_against_the_best_and_goes_back() -> None:
     assert "+diff of row 0" in play("up", "d")[1]
-    assert "▸   best-1  3" in play("up", "d", "escape")[1]
+    _, shown = play("up", "d", "escape")
+    assert "▸   best-1  3" in shown
+    assert "+diff" not in shown
     assert "+diff" not in play("d")[1]
 
 
