@@ -1,11 +1,12 @@
 """`tx --best` with the real program: attempts of one command, their scores, and the differences between them."""
 
 import json
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
 
-from tests.harness.program import AgentDev, tree
+from tests.harness.program import AgentDev, processes, processes_inside, tree, wait_until
 
 TURN = "n=1; until mkdir ~/turn$n 2>/dev/null; do n=$((n+1)); done"  # the agent home is shared by the attempts
 
@@ -54,6 +55,23 @@ def test_lowest_and_merge_apply_the_attempt_with_the_lowest_score(agent_dev: Age
     assert [one["state"] for one in document["attempts"]] == ["passed", "passed", "merged"]
     assert (agent_dev.repo / "score").read_text() == "7\n"
     assert len(agent_dev.sessions()) == 2
+
+
+def test_an_interrupt_stops_what_runs_and_compares_what_has_ended(agent_dev: AgentDev) -> None:
+    script = f"{TURN}; echo $n >score; [ $n = 1 ] || exec sleep 1000.041"
+    words = ("tx", "--json", "--best", "2", "--jobs", "2", "--score", "cat score", "--", "sh", "-c", script)
+    with agent_dev.start(*words) as process:
+        assert process.stderr is not None
+        while "score 1" not in process.stderr.readline():
+            assert process.poll() is None
+        wait_until(lambda: processes_inside("sleep\0001000.041"), "the other attempt runs")
+        process.send_signal(signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+
+    document = json.loads(output)
+    assert (process.returncode, document["state"]) == (0, "proposed"), errors
+    assert sorted(str(one["cause"]) for one in document["attempts"]) == ["None", "signal"]
+    assert not processes("sleep\0001000.041")
 
 
 def test_the_table_is_on_stdout_and_hostile_output_is_no_score(agent_dev: AgentDev) -> None:
