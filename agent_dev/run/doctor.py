@@ -13,7 +13,7 @@ from agent_dev.control import socket_file
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
 from agent_dev.linux import programs, syscalls
 from agent_dev.network import namespace
-from agent_dev.overlay.labels import format_size
+from agent_dev.overlay.labels import format_count, format_size
 from agent_dev.paths import expand, split_optional
 from agent_dev.risk import load as risk_load
 from agent_dev.run.prepare import locate_command, prepare_run
@@ -21,7 +21,7 @@ from agent_dev.run.request import RunRequest
 from agent_dev.sandbox import failure_hints, landlock_probe, machine, probe
 from agent_dev.sandbox.containers import outer_flags, requirements
 from agent_dev.sandbox.plan import agent_home_path, agent_homes_folder
-from agent_dev.session import disk_use
+from agent_dev.session import approvals, disk_use, sessions, store
 from agent_dev.session.sessions import CommandContext
 from agent_dev.ssh_agent import openssh
 
@@ -78,6 +78,7 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
         *_bwrap(where, untrusted),
         _state(where),
         _disk_use(where),
+        *waiting_questions(where),
     ]
     findings.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be created on first use"))
     findings += [_rules(where), *_repository(where), *_cloud(profile.net), _terminal(where)]
@@ -245,6 +246,19 @@ def _disk_use(where: CommandContext) -> Finding:
     kinds = disk_use.measure_state(where.store, where.environ)
     rows = [f"{kind} {format_size(size)} ({count:,})" for kind, count, size in kinds if count]
     return Finding("disk use", ", ".join(rows) or "none")
+
+
+def waiting_questions(where: CommandContext) -> list[Finding]:
+    """Report each running session, of any repository, in which a command or connection waits for the user's answer."""
+    findings = []
+    for one in sessions.list_sessions(where.store):
+        commands, connections = approvals.count_by_kind(one.session.folder) if one.state == store.RUNNING else (0, 0)
+        kinds = ((commands, "command"), (connections, "connection"))
+        counts = " and ".join(format_count(count, kind) for count, kind in kinds if count)
+        if counts:
+            result = f"{counts} {'waits' if commands + connections == 1 else 'wait'} for your answer in session {one.name}"
+            findings.append(Finding("approvals", result, FindingState.UNAVAILABLE, f"agent-dev approve --in {one.name}"))
+    return findings
 
 
 def _rules(where: CommandContext) -> Finding:

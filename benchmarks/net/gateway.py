@@ -1,4 +1,4 @@
-"""A network of the sandbox's own against the host's: start, connections, throughput, many connections at once.
+"""A network of the sandbox's own against the host's: start, connections, throughput, many connections at once, memory.
 
 The servers and the gateway share one machine, so the throughput compares two copies through sockets with one.
 """
@@ -10,19 +10,68 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from benchmarks import measure, process
 from benchmarks.measure import Figures, Row, Section
 from benchmarks.working_directory import WorkingDirectory, repository
+from tests.harness import internet
+from tests.harness.program import children, open_descriptors
 
 _MIB = 1024
 _CONNECTIONS, _IDLE = 1000, 2048
 _PYTHON = "/usr/bin/python3"
 _START_LIMIT = 5.0  # ms more than with `host`
-# Inside: the port of a server that sends a byte to each client, then what is asked for. Prints milliseconds by label as JSON.
-_CLIENT = """
+_LIMITS = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "with idle": 1000.0}  # ms
+_MEMORY = 40  # MiB of the gateway with _CONNECTIONS
+_NAME = "api.example.org"  # of the small internet
+# Inside: the time of the first connection, and the median and the 95th percentile of 200 more, in milliseconds by label.
+_TIMES = """
+def timed(label, run):
+    begin = time.perf_counter()
+    run()
+    found[label] = 1000 * (time.perf_counter() - begin)
+found = {}
+def several(run):
+    timed("first", run)
+    times = []
+    for _ in range(200):
+        begin = time.perf_counter()
+        run()
+        times.append(1000 * (time.perf_counter() - begin))
+    times.sort()
+    found["p50"], found["p95"] = times[len(times) // 2], times[len(times) * 95 // 100]
+"""
+# Inside: connects by name to a server that speaks first.
+_NAMED_CLIENT = f"""
+import json, socket, sys, time
+{_TIMES}
+def ask():
+    with socket.create_connection((sys.argv[1], int(sys.argv[2])), 60) as one:
+        if not one.recv(1):
+            raise SystemExit("the server ended")
+several(ask)
+print(json.dumps(found))
+"""
+# Inside: holds connections until it gets a line.
+_HOLDING_CLIENT = """
+import resource, socket, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+held = [socket.create_connection(("127.0.0.1", int(sys.argv[1])), 60) for _ in range(int(sys.argv[2]))]
+for one in held:
+    one.sendall((1).to_bytes(8, "big"))
+for one in held:
+    one.recv(1)
+print("held", flush=True)
+sys.stdin.readline()
+"""
+# Inside: the port of a server that sends as many bytes as it is asked for, then the sizes. Prints milliseconds by label as JSON.
+_CLIENT = f"""
 import json, os, resource, selectors, socket, sys, time
+{_TIMES}"""
+_CLIENT += """
 port, count, idle, mib = map(int, sys.argv[1:5])
 hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
 resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -36,19 +85,7 @@ def ask(size):
             if not got:
                 raise SystemExit("the server ended")
             left -= got
-def timed(label, run):
-    begin = time.perf_counter()
-    run()
-    found[label] = 1000 * (time.perf_counter() - begin)
-found = {}
-timed("first", lambda: ask(1))
-times = []
-for _ in range(200):
-    begin = time.perf_counter()
-    ask(1)
-    times.append(1000 * (time.perf_counter() - begin))
-times.sort()
-found["p50"], found["p95"] = times[len(times) // 2], times[len(times) * 95 // 100]
+several(lambda: ask(1))
 timed("transfer", lambda: ask(mib << 20))
 def many():
     waiting = selectors.DefaultSelector()
@@ -80,7 +117,7 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     """Measure starts, and what a client inside sees."""
     repo = repository(ground.folder / "network", ground.env, {"file": b"x\n"})
     with contextlib.chdir(repo):
-        return _starts(ground), _clients(ground)
+        return _starts(ground), _clients(ground), _by_name(ground)
 
 
 def _starts(ground: WorkingDirectory) -> Section:
@@ -107,22 +144,57 @@ def _clients(ground: WorkingDirectory) -> Section:
         words = (_PYTHON, "-I", "-c", _CLIENT, str(port), str(_CONNECTIONS), str(_IDLE), str(_MIB))
         host = (ground.program, "--net", "host", "--", *words)
         allow = (ground.program, "--net", "allow", "--allow", f"localhost:{port}", "--", *words)
-        subjects = [
-            measure.Subject("host", lambda: json.loads(process.output(host, env))),
-            measure.Subject("allow", lambda: json.loads(process.output(allow, env))),
-        ]
-        found = measure.in_turns(subjects, measure.rounds(12), 1, within=120)
+        subjects = [measure.Subject(net, partial(_figures, argv, env)) for net, argv in (("host", host), ("allow", allow))]
+        found = measure.in_turns(subjects, measure.rounds(12), 1, within=90)
+        memory = _memory(port, (ground.program, "--net", "allow", "--allow", f"localhost:{port}"), env)
+    remark = f"Memory of the gateway with {_CONNECTIONS} connections: {memory:.0f} MiB at its peak (at most {_MEMORY})."
     return Section(
         "A network of the sandbox's own: connections",
         f"A Python client inside, a server on this machine's loopback, by a `localhost:PORT` rule. *First*: the first connection "
         f"of the sandbox; p50 and p95 of 200 more, each with one byte back; {_MIB} MiB; {_CONNECTIONS} connections at once; one "
         f"connection while {_IDLE} are idle.",
         _rows(found),
+        (remark,),
     )
 
 
+def _by_name(ground: WorkingDirectory) -> Section:
+    """Measure connections whose name is looked up, decided about, and resolved outside."""
+    env, inside = ground.env_with(ground.bwraps[-1]), internet.in_internet()
+    client = (_PYTHON, "-I", "-c", _NAMED_CLIENT, _NAME, str(internet.PORT))
+    nets: dict[str, tuple[str, ...]] = {"host": (), "allow": ("--allow", f"{_NAME}:{internet.PORT}")}
+    subjects = [
+        measure.Subject(net, partial(_figures, (*inside, ground.program, "--net", net, *more, "--", *client), env))
+        for net, more in nets.items()
+    ]
+    found = measure.in_turns(subjects, measure.rounds(6), 1, within=45)
+    about = "A Python client inside, a server in a network namespace with a public address, by a rule for its name; the name is "
+    about += "looked up for each connection. *First*, p50 and p95 as above."
+    return Section("A network of the sandbox's own: connections by name", about, _rows(found))
+
+
+def _memory(port: int, options: tuple[str, ...], env: dict[str, str]) -> float:
+    """Return the peak memory of a gateway with many connections, in MiB."""
+    words = (*options, "--", _PYTHON, "-I", "-c", _HOLDING_CLIENT, str(port), str(_CONNECTIONS))
+    with subprocess.Popen(words, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as launcher:
+        assert launcher.stdout
+        if launcher.stdout.readline() != b"held\n":
+            raise process.ProgramFailed("the connections were not made")
+        (status,) = [Path(f"/proc/{pid}/status").read_text() for pid in children(launcher.pid) if _is_gateway(pid)]
+        launcher.communicate(b"\n")
+    return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) / 1024
+
+
+def _is_gateway(pid: int) -> bool:
+    return any(path.endswith("/network.jsonl") for path in open_descriptors(pid).values())
+
+
+def _figures(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, float]:
+    found: dict[str, float] = json.loads(process.output(argv, env))
+    return found
+
+
 def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
-    limits = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "with idle": 1000.0}
     names = {"many": f"{_CONNECTIONS} connections", "transfer": f"{_MIB} MiB", "with idle": f"with {_IDLE} idle"}
     rows = []
     for label, figures in found["allow"].items():
@@ -136,7 +208,7 @@ def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
                 "host",
                 measure.ratio(figures, bare),
                 1 / 0.35 if is_transfer else None,
-                limits.get(label),
+                _LIMITS.get(label),
             )
         )
     return tuple(rows)
@@ -144,7 +216,7 @@ def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
 
 @contextlib.contextmanager
 def _server() -> Iterator[int]:
-    """Run a server in a process of its own: it reads a number of 8 bytes, and sends so many bytes."""
+    """Run a server in a process of its own: it reads numbers of 8 bytes, and sends so many bytes for each."""
     with subprocess.Popen(
         (sys.executable, "-m", "benchmarks.net.gateway"), cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
     ) as one:
@@ -158,9 +230,10 @@ def _server() -> Iterator[int]:
 def _answer(client: socket.socket) -> None:
     block = bytes(1 << 20)
     with client:
-        left = int.from_bytes(client.recv(8, socket.MSG_WAITALL), "big")
-        while left:
-            left -= client.send(memoryview(block)[: min(left, len(block))])
+        while size := client.recv(8, socket.MSG_WAITALL):
+            left = int.from_bytes(size, "big")
+            while left:
+                left -= client.send(memoryview(block)[: min(left, len(block))])
 
 
 def serve() -> None:

@@ -2,24 +2,31 @@
 
 import json
 import os
+import shlex
 import socket
+import stat
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from random import Random
 from secrets import token_hex
 
 import pytest
 
+from tests.harness.internet import LOCAL_PORT, in_internet
 from tests.harness.loop_disk import OTHER_TESTS_MOUNT
-from tests.harness.program import AgentDev, processes, tree, wait_until
+from tests.harness.program import PYTHON, AgentDev, processes, tree, wait_until
 from tests.harness.scale import repeat, seeded_random
+from tests.harness.servers.brokered_host import API, FOLDER, REAL
 
 POINTS = repeat(20)  # number of a run's steps that are tried; 1000 tries all
-NETWORK_POINTS = repeat(1)  # of each process
+NETWORK_POINTS = repeat(1)  # of each process, and again of each that works
+WORKING = 3  # steps more than without work
 REPOSITORY = Path(__file__).parents[2]
 # Each process of the run counts its calls of functions that change something, and the selected one is killed before one of them.
 # `0` is the launcher, `0.1` the first process that it forks, the setup process, and `0.1.1` the one that becomes bubblewrap.
@@ -87,26 +94,28 @@ def stepped(tmp_path: Path) -> Path:
     return path
 
 
-def run(agent_dev: AgentDev, program: Path, marker: str, who: str, step: int, **env: str) -> int:
+def run(agent_dev: AgentDev, program: Path, marker: str, who: str, step: int, *, before: Sequence[str] = (), **env: str) -> int:
     """Run an agent that changes a file, kill one of the run's processes at a step, and return the launcher's exit status."""
-    words = [str(program), "--no-merge", "--", "bash", "-c", env.pop("SCRIPT", SCRIPT), marker]
+    words = [*before, str(program), "--no-merge", "--", "bash", "-c", env.pop("SCRIPT", SCRIPT), marker]
     environ = agent_dev.environment({"WHO": who, "STEP": str(step), **env})
     done = subprocess.run(words, cwd=agent_dev.repo, env=environ, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert b"Traceback" not in done.stderr, done.stderr.decode()
     return done.returncode
 
 
-def counted(agent_dev: AgentDev, program: Path, folder: Path, **env: str) -> dict[str, int]:
-    """Return the number of steps of each process of a run."""
-    for number in range(2):  # the very first start does more
-        assert run(agent_dev, program, "counted", "", 0, COUNT=str(folder / f"count{number}"), **env) == 0
+def counted(run_at: Callable[..., int], agent_dev: AgentDev, folder: Path, *scripts: str) -> list[dict[str, int]]:
+    """Run each script once; return the number of steps of each process of each run. The very first start does more."""
+    found = []
+    for number, script in enumerate(scripts):
+        assert run_at("", 0, COUNT=str(folder / f"count{number}"), SCRIPT=script) == 0
         agent_dev("discard")
+        found.append([*folder.glob(f"count{number}.*")])
     assert agent_dev("--", "true").returncode == 0
     wait_until(lambda: not unswept(agent_dev), "the run that changed nothing is gone", 60)
-    found = {path.name.partition(".")[2]: int(path.read_text() or 0) for path in folder.glob("count1.*")}
+    steps = [{path.name.partition(".")[2]: int(path.read_text() or 0) for path in files} for files in found]
     for path in folder.glob("count?.*"):
         path.unlink()
-    return found
+    return steps
 
 
 def rest(agent_dev: AgentDev) -> dict[str, str]:
@@ -115,10 +124,15 @@ def rest(agent_dev: AgentDev) -> dict[str, str]:
 
 
 def kept(agent_dev: AgentDev) -> set[str]:
-    """Return the paths in the state and cache directories, except the trash and the records about agent homes."""
-    found = (place for top in (agent_dev.state, agent_dev.home.parent / "cache") for place in os.walk(top))
+    """Return the paths in the state and cache directories, except the trash, the records about agent homes, and copies of /etc.
+
+    /etc differs in each small internet.
+    """
+    cache = agent_dev.home.parent / "cache"
+    found = (place for top in (agent_dev.state, cache) for place in os.walk(top))
     names = (f"{place}/{name}" for place, folders, files in found for name in (*folders, *files))
-    return {name for name in names if not name.startswith((f"{agent_dev.state}/trash/", f"{agent_dev.state}/homes/"))}
+    others = (f"{agent_dev.state}/trash/", f"{agent_dev.state}/homes/", f"{cache}/agent-dev/etc-")
+    return {name for name in names if not name.startswith(others)}
 
 
 def unswept(agent_dev: AgentDev) -> list[str]:
@@ -170,7 +184,8 @@ class Machine:
 def test_a_run_killed_at_each_step_of_start_and_end_leaves_nothing(
     agent_dev: AgentDev, stepped: Path, tmp_path: Path, which: str
 ) -> None:
-    marker, steps = f"marker-{token_hex(6)}", counted(agent_dev, stepped, tmp_path)
+    marker = f"marker-{token_hex(6)}"
+    _, steps = counted(partial(run, agent_dev, stepped, marker), agent_dev, tmp_path, SCRIPT, SCRIPT)
     selected = {who: steps[who] for who in steps if (who == "0") == (which == "launcher")}
     assert sum(selected.values()) > 60
     points = [(who, step) for who, count in sorted(selected.items()) for step in range(1, count + 1)]
@@ -182,57 +197,132 @@ def test_a_run_killed_at_each_step_of_start_and_end_leaves_nothing(
         machine.expect_nothing_left(marker, at)
 
 
-# Says in a file what it reached; with a network of its own, no connection may outlive the run's processes.
-CONNECT = "echo new >new; exec 3<>/dev/tcp/127.0.0.1/$PORT && read -t 20 line <&3; echo got $line >got; sleep 0.05"
+# Uses each part of a network of the sandbox's own: the host's loopback, the broker without and with TLS, the ssh-agent's filter.
+WORK = """
+import http.client, os, socket, ssl
+with socket.create_connection(("127.0.0.1", {local}), 20) as one:
+    assert one.recv(100).startswith(b"OUT")
+tls = http.client.HTTPSConnection({host!r}, timeout=20, context=ssl._create_unverified_context())
+for one in (http.client.HTTPConnection({host!r}, timeout=20), tls):
+    one.request("GET", "/v1", headers={{"x-api-key": os.environ["API_KEY"]}})
+    assert b"(real)" in one.getresponse().read()
+with socket.socket(socket.AF_UNIX) as one:
+    one.settimeout(20)
+    one.connect(os.environ["SSH_AUTH_SOCK"])
+    one.sendall({request!r})
+    assert one.recv(100) == {answer!r}
+"""
+LIST_KEYS, NO_KEYS = b"\0\0\0\1\x0b", b"\0\0\0\5\x0c\0\0\0\0"
+# Ends with the exit code of its arguments, once nothing listens on the published port any more.
+RELEASED = """
+import socket, subprocess, sys, time
+code = subprocess.run(sys.argv[2:]).returncode
+deadline = time.monotonic() + 60
+while True:
+    try:
+        socket.create_server(("127.0.0.1", int(sys.argv[1]))).close()
+        sys.exit(code % 256)
+    except OSError:
+        if time.monotonic() > deadline:
+            sys.exit("the port is still open")
+        time.sleep(0.05)
+"""
+PUBLISHED = 18080  # in the small internet of one run
 
 
-def network_settings(agent_dev: AgentDev, marker: str, server: int, published: int, agent: Path) -> None:
-    """Configure a network with every process: gateway, opener, broker, and the filter of an ssh-agent."""
-    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
-    folder.mkdir(parents=True, exist_ok=True)
-    key = {"host": "api.example.org", "variable": "API_KEY", "command": ["sh", "-c", f"echo key; : {marker}"]}
-    settings = {"net": "allow", "allow": [f"localhost:{server}"], "publish": [f"{published}:3000"], "credentials": {"api": key}}
-    settings |= {"share": ["ssh-agent"], "ssh": {"sign_git": True}, "set": {"PORT": str(server)}}
-    (folder / "config.yaml").write_text(json.dumps(settings) + "\n")
-    agent_dev.env["SSH_AUTH_SOCK"] = str(agent)
+@dataclass(frozen=True, slots=True)
+class Networked:
+    """Runs with every process of a network: gateway, opener, broker, and the filter of an ssh-agent."""
+
+    agent_dev: AgentDev
+    program: Path
+    marker: str
+
+    def run(self, who: str, step: int, **env: str) -> int:
+        """Run an agent that uses the network, kill one of the run's processes at a step, and return the exit status."""
+        internet, *others = in_internet()
+        before = (internet, f"{FOLDER}={self.agent_dev.home}", *others, sys.executable, "-c", RELEASED, str(PUBLISHED))
+        return run(self.agent_dev, self.program, self.marker, who, step, before=before, **env)
+
+    def configure(self, ssh_agent: Path) -> None:
+        """Write the settings."""
+        certificate = next(word.partition("=")[2] for word in in_internet() if word.startswith("AGENT_DEV_TEST_CERTIFICATE="))
+        key = {"host": API, "variable": "API_KEY", "command": ["sh", "-c", f"printenv MY_KEY; : {self.marker}"]}
+        settings = {
+            "net": "allow",
+            "allow": [f"localhost:{LOCAL_PORT}"],
+            "publish": [f"{PUBLISHED}:3000"],
+            "upstream_ca": certificate,
+        }
+        settings |= {"credentials": {"api": key}, "share": ["ssh-agent"], "ssh": {"sign_git": True}}
+        folder = Path(self.agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "config.yaml").write_text(json.dumps(settings) + "\n")
+        self.agent_dev.env |= {"SSH_AUTH_SOCK": str(ssh_agent), "MY_KEY": REAL}
+
+    def files_with_the_key(self) -> list[str]:
+        """Return the files of the user, the state, the cache and the temporary directories that contain the real key."""
+        found = (
+            f"{place}/{name}"
+            for top in (self.agent_dev.home.parent, *ours())
+            for place, _, names in os.walk(top)
+            for name in names
+        )
+        return [path for path in found if REAL.encode() in _content(path)]
+
+
+def _content(path: str) -> bytes:
+    try:
+        return Path(path).read_bytes() if stat.S_ISREG(os.lstat(path).st_mode) else b""
+    except OSError:
+        return b""  # it is gone, or a process of the agent's made it unreadable
 
 
 @contextmanager
-def greeting_server() -> Iterator[int]:
-    """Serve a line to each client on the host's loopback; yield the port."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
+def empty_ssh_agent(path: Path) -> Iterator[None]:
+    """Serve an ssh-agent without keys on a Unix socket."""
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(str(path))
+        server.listen()
+
+        def answer(client: socket.socket) -> None:
+            with client:
+                while client.recv(100):
+                    client.sendall(NO_KEYS)
 
         def serve() -> None:
             try:
                 while True:
-                    client, _ = server.accept()
-                    client.sendall(b"OUT\n")
-                    client.close()
+                    threading.Thread(target=answer, args=(server.accept()[0],), daemon=True).start()
             except OSError:
                 return
 
         threading.Thread(target=serve, daemon=True).start()
-        yield server.getsockname()[1]
+        yield
 
 
 def test_a_network_with_a_process_killed_at_each_step_leaves_nothing(agent_dev: AgentDev, stepped: Path, tmp_path: Path) -> None:
-    marker, chance, agent = f"marker-{token_hex(6)}", seeded_random(), tmp_path / "ssh-agent"
-    with greeting_server() as server, socket.socket(socket.AF_UNIX) as ssh_agent, socket.socket() as probe:
-        ssh_agent.bind(str(agent))
-        ssh_agent.listen()
-        probe.bind(("127.0.0.1", 0))
-        published = probe.getsockname()[1]
-        probe.close()
-        network_settings(agent_dev, marker, server, published, agent)
-        steps = counted(agent_dev, stepped, tmp_path, SCRIPT=CONNECT)
+    chance, networked = seeded_random(), Networked(agent_dev, stepped, f"marker-{token_hex(6)}")
+    code = WORK.format(local=LOCAL_PORT, host=API, request=LIST_KEYS, answer=NO_KEYS)
+    work = f"echo new >new; {PYTHON} -I -c {shlex.quote(code)} 2>/dev/null || exit 1; sleep 0.05"
+    with empty_ssh_agent(tmp_path / "ssh-agent"):
+        networked.configure(tmp_path / "ssh-agent")
+        idle, steps = counted(networked.run, agent_dev, tmp_path, SCRIPT, work)
         assert len(steps) > 6, "gateway, opener and filter are among the processes"
+        points = [(who, step) for who, count in sorted(steps.items()) for step in sample(chance, 0, count)]
+        at_work = {who: (idle[who], count) for who, count in steps.items() if count > idle.get(who, count) + WORKING}
+        assert len(at_work) > 1, "gateway and filter are among those that work"
+        points += [(who, step) for who, span in sorted(at_work.items()) for step in sample(chance, *span)]
         machine = Machine.seen(agent_dev, tmp_path)
-        for who, count in sorted(steps.items()):
-            for step in chance.sample(range(1, count + 1), min(count, NETWORK_POINTS)):
-                code = run(agent_dev, stepped, marker, who, step, SCRIPT=CONNECT)
-                assert code in (-9, 0, 125, 126, 137), (who, step)  # 126: the supervisor is gone
-                wait_until(lambda: not processes(marker), f"every process is gone after step {step} of {who}", 60)
-                with socket.create_server(("127.0.0.1", published)):
-                    pass
-                machine.expect_nothing_left(marker, (who, step))
-                assert not os.listdir(agent_dev.state / "homes/networks"), (who, step)
+        for who, step in points:
+            code = networked.run(who, step, SCRIPT=work)
+            assert code in (247, 0, 1, 125, 126, 137), (who, step)  # 1: the work failed; 126: the supervisor is gone
+            wait_until(lambda: not processes(networked.marker), f"every process is gone after step {step} of {who}", 60)
+            assert not networked.files_with_the_key(), (who, step)
+            machine.expect_nothing_left(networked.marker, (who, step))
+            assert not os.listdir(agent_dev.state / "homes/networks"), (who, step)
+
+
+def sample(chance: Random, after: int, last: int) -> list[int]:
+    """Return some of the steps after one, to the last."""
+    return chance.sample(range(after + 1, last + 1), min(last - after, NETWORK_POINTS))
