@@ -31,13 +31,14 @@ REPOSITORY = Path(__file__).parents[2]
 # Each process of the run counts its calls of functions that change something, and the selected one is killed before one of them.
 # `0` is the launcher, `0.1` the first process that it forks, the setup process, and `0.1.1` the one that becomes bubblewrap.
 PROGRAM = """#!{python}
-import os, sys
+import os, sys, threading
 sys.path.insert(0, {root!r})
 SEEN = frozenset((
     "mkdir", "rename", "replace", "link", "symlink", "unlink", "rmdir", "remove", "truncate", "ftruncate", "chmod", "fchmod",
     "setxattr", "removexattr", "open", "write", "fsync", "fork", "posix_spawn", "pipe", "pipe2", "pidfd_open", "kill", "waitpid",
     "waitid", "setpgid", "tcsetpgrp", "close", "flock", "read", "dup2", "utime", "memfd_create"))
-SOCKETS = frozenset(("bind", "listen", "accept", "_accept", "send", "sendmsg", "sendto", "recv", "recvmsg", "recvfrom"))
+SOCKETS = frozenset((
+    "bind", "listen", "accept", "_accept", "connect", "send", "sendall", "sendmsg", "sendto", "recv", "recvmsg", "recvfrom"))
 wanted, step, counts = os.environ["WHO"], int(os.environ["STEP"]), os.environ.get("COUNT")
 me, count, forks = "0", 0, 0
 def look(frame, event, called):
@@ -62,6 +63,7 @@ def forked():
 os.register_at_fork(before=forking, after_in_child=forked)
 from agent_dev.cli.main import main
 sys.setprofile(look)
+threading.setprofile(look)
 main()
 """
 
@@ -248,13 +250,8 @@ class Networked:
         """Write the settings."""
         certificate = next(word.partition("=")[2] for word in in_internet() if word.startswith("AGENT_DEV_TEST_CERTIFICATE="))
         key = {"host": API, "variable": "API_KEY", "command": ["sh", "-c", f"printenv MY_KEY; : {self.marker}"]}
-        settings = {
-            "net": "allow",
-            "allow": [f"localhost:{LOCAL_PORT}"],
-            "publish": [f"{PUBLISHED}:3000"],
-            "upstream_ca": certificate,
-        }
-        settings |= {"credentials": {"api": key}, "share": ["ssh-agent"], "ssh": {"sign_git": True}}
+        settings: dict[str, object] = {"net": "allow", "allow": [f"localhost:{LOCAL_PORT}"], "publish": [f"{PUBLISHED}:3000"]}
+        settings |= {"upstream_ca": certificate, "credentials": {"api": key}, "share": ["ssh-agent"], "ssh": {"sign_git": True}}
         folder = Path(self.agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "config.yaml").write_text(json.dumps(settings) + "\n")
@@ -262,12 +259,8 @@ class Networked:
 
     def files_with_the_key(self) -> list[str]:
         """Return the files of the user, the state, the cache and the temporary directories that contain the real key."""
-        found = (
-            f"{place}/{name}"
-            for top in (self.agent_dev.home.parent, *ours())
-            for place, _, names in os.walk(top)
-            for name in names
-        )
+        places = (place for top in (str(self.agent_dev.home.parent), *ours()) for place in os.walk(top))
+        found = (f"{folder}/{name}" for folder, _, names in places for name in names)
         return [path for path in found if REAL.encode() in _content(path)]
 
 
@@ -303,15 +296,15 @@ def empty_ssh_agent(path: Path) -> Iterator[None]:
 
 def test_a_network_with_a_process_killed_at_each_step_leaves_nothing(agent_dev: AgentDev, stepped: Path, tmp_path: Path) -> None:
     chance, networked = seeded_random(), Networked(agent_dev, stepped, f"marker-{token_hex(6)}")
-    code = WORK.format(local=LOCAL_PORT, host=API, request=LIST_KEYS, answer=NO_KEYS)
-    work = f"echo new >new; {PYTHON} -I -c {shlex.quote(code)} 2>/dev/null || exit 1; sleep 0.05"
+    program = WORK.format(local=LOCAL_PORT, host=API, request=LIST_KEYS, answer=NO_KEYS)
+    work = f"echo new >new; {PYTHON} -I -c {shlex.quote(program)} 2>/dev/null || exit 1; sleep 0.05"
     with empty_ssh_agent(tmp_path / "ssh-agent"):
         networked.configure(tmp_path / "ssh-agent")
         idle, steps = counted(networked.run, agent_dev, tmp_path, SCRIPT, work)
         assert len(steps) > 6, "gateway, opener and filter are among the processes"
         points = [(who, step) for who, count in sorted(steps.items()) for step in sample(chance, 0, count)]
         at_work = {who: (idle[who], count) for who, count in steps.items() if count > idle.get(who, count) + WORKING}
-        assert len(at_work) > 1, "gateway and filter are among those that work"
+        assert len(at_work) > 2, "gateway, filter and supervisor work"
         points += [(who, step) for who, span in sorted(at_work.items()) for step in sample(chance, *span)]
         machine = Machine.seen(agent_dev, tmp_path)
         for who, step in points:

@@ -76,6 +76,8 @@ def _put_away(used: Path, kept: Path) -> None:
     if (made / _MARK).exists():
         shutil.rmtree(kept, ignore_errors=True)
         made.rename(kept)
-    for folder, _, _ in os.walk(used):
-        os.chmod(folder, 0o700)  # an agent may have made directories read-only
+    for folder, names, _ in os.walk(used):
+        for path in (Path(folder, name) for name in names):
+            if not path.is_symlink():
+                path.chmod(0o700)  # an agent may have made it read-only; overlayfs leaves one of mode 000
     shutil.rmtree(used, ignore_errors=True)

@@ -66,13 +66,13 @@ def _hosts(one: AgentEntry) -> str:
 
 def _entries() -> list[tuple[str, AgentEntry]]:
     names = sorted(name.removesuffix(".yaml") for name in os.listdir(load.profiles_folder()) if name.endswith(".yaml"))
-    found = []
-    for name in names:
-        if name in ("policy", "risks"):
-            continue
-        request = load.SettingsRequest(agent=name, home="/nonexistent", environ={}, is_read_only=True)
-        found.append((name, agent_entry(load.load_settings(request).profile)))
-    return found
+    return [(name, entry_of(name)) for name in names if name not in ("policy", "risks")]
+
+
+def entry_of(name: str) -> AgentEntry:
+    """Return what the shipped profile of an agent says about it."""
+    request = load.SettingsRequest(agent=name, home="/nonexistent", environ={}, is_read_only=True)
+    return agent_entry(load.load_settings(request).profile)
 
 
 def _row(*cells: str) -> str:

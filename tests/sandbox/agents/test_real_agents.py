@@ -18,6 +18,7 @@ from tests.harness.agents import installed_agents, interactive
 from tests.harness.agents.any_model import AnyModel
 from tests.harness.agents.scripted import COMMAND, MADE, SETUPS, Setup
 from tests.harness.program import PROGRAM, AgentDev, tree
+from tests.harness.reference.agents_table import entry_of
 from tests.harness.terminal import Terminal
 
 FIRST = ("aider", "claude", "codex", "gemini", "opencode")
@@ -28,6 +29,11 @@ LOGIN_FIRST = ("droid",)  # its screen wants its own login, before any prompt
 TYPED = ("aider", "kimi")  # with a prompt as an argument, they do this task and exit
 PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
 NOT_INSTRUCTED = ("cline",)  # an option replaces its whole system prompt; no file of its home is read
+NOT_NEEDED = {  # names that an agent contacts, but works without: prices of models, plugins, news
+    "aider": ("raw.githubusercontent.com",),
+    "claude": ("raw.githubusercontent.com", "github.com"),
+    "codex": ("raw.githubusercontent.com", "github.com", "api.github.com"),
+}
 ASKED = os.environ.get("AGENT_DEV_TEST_AGENTS", "")
 AGENTS = {"all": tuple(SETUPS), "first": FIRST}.get(ASKED) or tuple(filter(None, ASKED.split(","))) or FIRST
 
@@ -88,6 +94,18 @@ def test_it_makes_a_change_that_is_applied(installed: AgentDev, agent: str) -> N
     assert tree(installed.repo) == before
     assert installed("merge", "--all").returncode == 0
     assert (installed.repo / "made.txt").read_text() == MADE
+
+
+def test_it_contacts_only_the_hosts_of_its_profile(installed: AgentDev, agent: str) -> None:
+    with AnyModel(COMMAND, SETUPS[agent]("").text) as model:
+        _, words = setup_for(agent, model, installed)
+        learn = ("--net", "learn", "--allow", f"localhost:{model.url.rpartition(':')[2]}", "--no-merge", "--name", "learned")
+        done = installed(*learn, *words, timeout=240)
+    assert done.returncode == 0, done.stdout + done.stderr
+    rows = json.loads(installed.do("log", "--network", "--json", "learned"))["connections"]
+    entry = entry_of(agent)
+    names = {row["name"] for row in rows if not row["name"].startswith("registry.")}  # of packages, for news about itself
+    assert names <= {"localhost", *entry.hosts, *entry.telemetry, *NOT_NEEDED.get(agent, ())}
 
 
 def test_it_works_at_a_terminal(installed: AgentDev, agent: str, record_property: Record) -> None:
