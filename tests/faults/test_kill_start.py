@@ -226,7 +226,7 @@ while True:
         sys.exit(code % 256)
     except OSError:
         if time.monotonic() > deadline:
-            sys.exit("the port is still open")
+            sys.exit(99)  # it is still open
         time.sleep(0.05)
 """
 PUBLISHED = 18080  # in the small internet of one run
