@@ -104,7 +104,7 @@ def test_it_contacts_only_the_hosts_of_its_profile(installed: AgentDev, agent: s
     assert done.returncode == 0, done.stdout + done.stderr
     rows = json.loads(installed.do("log", "--network", "--json", "learned"))["connections"]
     entry = entry_of(agent)
-    names = {row["name"] for row in rows if not row["name"].startswith("registry.")}  # of packages, for news about itself
+    names = {row["name"] for row in rows if not row["name"].startswith(("registry.", "pypi."))}  # for news about itself
     assert names <= {"localhost", *entry.hosts, *entry.telemetry, *NOT_NEEDED.get(agent, ())}
 
 
