@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from itertools import chain, islice
 
-from agent_dev.agent_git import current_refs
+from agent_dev.agent_git import current_refs, refs
 from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.fs import walk
 from agent_dev.fs.entry import FileType, WalkedEntry
@@ -54,13 +54,28 @@ def find_work_trees(
     return tuple(chain.from_iterable(_find_in_repository(source, home, environ) for source in sources))
 
 
-def _find_in_repository(source: AgentRepository, home: str, environ: dict[str, str]) -> tuple[AgentWorkTree, ...]:
+def may_have_made(session: store.Session, record: store.Record) -> bool:
+    """Return whether the agent may have made a work tree; a quick check."""
+    return any(_own_names(source) for source in list_repositories(session, record))
+
+
+def has_work(tree: AgentWorkTree, environ: dict[str, str]) -> bool:
+    """Return whether a work tree has a commit of the agent, or uncommitted files. Raises CommandFailed, OSError."""
+    return tree.commit not in refs.read_initial_refs(tree.repository).values() or bool(find_uncommitted(tree, environ))
+
+
+def _own_names(source: AgentRepository) -> list[str]:
+    """Return git's names of the work trees that a repository of the user does not have."""
     folder = source.private_dir
     if not are_real_directories(folder, "worktrees"):
-        return ()
+        return []
     names = sorted(os.listdir(f"{folder}/worktrees"))
-    own = (name for name in names if not os.path.lexists(f"{source.common}/worktrees/{name}"))
-    found = [one for name in own if (one := _read(source, home, f"{folder}/worktrees/{name}")) is not None]
+    return [name for name in names if not os.path.lexists(f"{source.common}/worktrees/{name}")]
+
+
+def _find_in_repository(source: AgentRepository, home: str, environ: dict[str, str]) -> tuple[AgentWorkTree, ...]:
+    folders = (f"{source.private_dir}/worktrees/{name}" for name in _own_names(source))
+    found = [one for folder in folders if (one := _read(source, home, folder)) is not None]
     if not found:
         return ()
     values = current_refs.read_refs(source, environ)

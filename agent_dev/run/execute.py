@@ -4,8 +4,9 @@ import os
 import time
 
 from agent_dev.agent_git import refs
+from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.config import published_ports
-from agent_dev.errors import DeniedByPolicy
+from agent_dev.errors import AgentDevError, DeniedByPolicy
 from agent_dev.linux import pid_namespace, programs
 from agent_dev.run import limits, merge_lock, services
 from agent_dev.run.job import RunJob, RunOutcome
@@ -175,6 +176,7 @@ def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None,
         job.is_resumed
         or bool(outcome.kept_notice)
         or _may_have_changes(job.session, record)
+        or _may_have_work_trees(job, record)
         or bool(_checkpoint_notice(job, record))
     )
     if supervisor is not None:
@@ -200,7 +202,7 @@ def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None,
         snapshot_pid = snapshot_pid or _begin_snapshot(job, record)
         with show_progress("comparing the agent's files with the repository"):
             contents = finish.finish_session(
-                job.session, record, snapshot_pid, code, job.environ, lambda: _checkpoint_notice(job, record)
+                job.session, record, snapshot_pid, code, job.environ, lambda: _remaining_notice(job, record)
             )
     except OSError:
         return outcome.replace(changes=1)  # full disk: the changes are kept, and opening them reports the error
@@ -217,6 +219,32 @@ def _checkpoint_notice(job: RunJob, record: store.Record) -> str:
     from agent_dev.checkpoint import only_copy  # rare
 
     return only_copy.describe_only_copy(job.session, record, job.prepared.untrusted_paths, job.environ)
+
+
+def _may_have_work_trees(job: RunJob, record: store.Record) -> bool:
+    """Return whether the agent may have made a work tree, whose files are not in an upper layer if it is in the agent home."""
+    if not any(os.path.isdir(f"{one.private_dir}/worktrees") for one in list_repositories(job.session, record)):
+        return False
+    from agent_dev.agent_git import work_trees  # rare
+
+    return work_trees.may_have_made(job.session, record)
+
+
+def _remaining_notice(job: RunJob, record: store.Record) -> str:
+    """Return the notice for a session without changes whose checkpoints or work trees hold some; "" for no others."""
+    notice = _checkpoint_notice(job, record)
+    if notice or not _may_have_work_trees(job, record):
+        return notice
+    from agent_dev.agent_git import work_trees  # rare
+    from agent_dev.overlay.labels import format_count
+
+    name = str(record["name"] or job.session.id)
+    try:
+        found = work_trees.find_work_trees(job.session, record, job.prepared.machine.home, job.environ)
+        made = [one for one in found if work_trees.has_work(one, job.environ)]
+    except AgentDevError as error:
+        return f"work trees of the agent cannot be read: {error.message}"
+    return f"the agent worked in {format_count(len(made), 'work tree')} of its own (agent-dev worktrees {name})" if made else ""
 
 
 def _may_have_changes(session: store.Session, record: store.Record) -> bool:

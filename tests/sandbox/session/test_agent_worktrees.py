@@ -73,6 +73,32 @@ def test_one_in_the_agent_home_is_found(agent_dev: AgentDev) -> None:
     assert (row["path"], row["uncommitted"]) == (f"{agent_dev.home}/trees/fix", ["y"])
 
 
+def test_a_detached_one_in_the_agent_home_is_kept_and_imported(agent_dev: AgentDev) -> None:
+    """Cline makes such a work tree, and the repository itself has no change then."""
+    agent_dev.git("config", "user.name", "me")
+    agent_dev.git("config", "user.email", "me@here")
+    tree = "~/.cline/worktrees/x1/repo"
+    script = f"git worktree add -q --detach {tree} HEAD; echo x > {tree}/new"
+    done = agent_dev("--no-merge", "--name", "one", "--", "sh", "-ec", script)
+    assert "agent-dev: the agent worked in 1 work tree of its own (agent-dev worktrees one)\n" in done.stderr
+    assert agent_dev.do("worktrees", "one").splitlines() == [
+        f"repo  detached  {agent_dev.home}/.cline/worktrees/x1/repo",
+        "  1 uncommitted file: new",
+        "  agent-dev worktrees one --commit repo",
+        "  agent-dev merge one --commits worktree-repo",
+    ]
+    agent_dev.do("worktrees", "one", "--commit", "repo")
+    assert (listed(agent_dev)[0]["branch"], listed(agent_dev)[0]["uncommitted"]) == ("worktree-repo", [])
+    agent_dev.do("merge", "one", "--commits", "worktree-repo", "--as", "from-agent")
+    assert agent_dev.git("show", "from-agent:new") == "x\n"
+
+
+def test_an_unused_one_in_the_agent_home_keeps_no_session(agent_dev: AgentDev) -> None:
+    done = agent_dev("--", "sh", "-ec", "git worktree add -q --detach ~/tree HEAD")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert agent_dev.session_directories() == []
+
+
 def test_links_of_an_agent_are_not_followed(agent_dev: AgentDev, tmp_path: Path) -> None:
     (tmp_path / "secret").mkdir()
     (tmp_path / "secret/file").write_text("secret")

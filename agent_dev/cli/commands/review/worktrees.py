@@ -16,10 +16,16 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 _ABOUT = """\
 List the work trees that the session's agent made with git, and their uncommitted files.
 
-merge --commits BRANCH imports the commits of one. --commit first commits its uncommitted files, in the sandbox."""
+merge --commits BRANCH imports the commits of one. --commit first commits its uncommitted files, in the sandbox; if its HEAD is
+detached, on a new branch worktree-NAME."""
 
 
-_SCRIPT = 'cd -- "$1" && git add -A && git commit -q -m "$2"'
+_SCRIPT = """\
+cd -- "$1" || exit
+[ -z "$3" ] || git switch -q -c "$3" || exit
+git add -A && { git diff --cached --quiet || git commit -q -m "$2"; }
+"""
+_PREFIX = "worktree-"
 
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
@@ -52,9 +58,9 @@ def _print(one: ListedSession, tree: AgentWorkTree, files: tuple[str, ...]) -> N
     if files:
         names = ", ".join(map(visible, files[:3])) + (" …" if len(files) > 3 else "")
         print_line(f"  {format_count(len(files), 'uncommitted file')}: {names}")
+    if files or not tree.branch:
         print_line(f"  agent-dev worktrees {one.name} --commit {visible(tree.name)}")
-    if tree.branch:
-        print_line(f"  agent-dev merge {one.name} --commits {visible(tree.branch)}")
+    print_line(f"  agent-dev merge {one.name} --commits {visible(tree.branch or _PREFIX + tree.name)}")
 
 
 def _named(found: tuple[AgentWorkTree, ...], name: str, one: ListedSession) -> AgentWorkTree:
@@ -69,5 +75,6 @@ def _commit(one: ListedSession, tree: AgentWorkTree, context: CommandContext, op
 
     if one.state == store.RUNNING:
         raise UsageError(message=f"session {one.name} is running", hint=f"agent-dev stop {one.name}")
-    words = ("sh", "-c", _SCRIPT, "sh", tree.path, f"Uncommitted files of the work tree {tree.name}")
+    branch = "" if tree.branch else _PREFIX + tree.name
+    words = ("sh", "-c", _SCRIPT, "sh", tree.path, f"Uncommitted files of the work tree {tree.name}", branch)
     return resume_session(one, RunRequest(words, options.replace(merge=False), context.environ, COMMAND))
