@@ -10,6 +10,7 @@ from agent_dev.session.root import Root
 from agent_dev.value import Value
 
 GIB = 1 << 30
+NPM_CONFIG = f"{RUN}/npmrc"
 INSIDE_UID, INSIDE_USER = 1000, "agent"  # the account that root becomes inside
 HOSTNAME = "sandbox"
 PROGRAMS = f"{RUN}/bin"
@@ -231,6 +232,8 @@ def _system_mounts(machine: Machine, size: int, devices: tuple[str, ...]) -> tup
 def _home_mounts(machine: Machine, setting: SessionSpec) -> tuple[Mount, ...]:
     return (
         *((File(f"{RUN}/gitconfig", setting.git_config),) if setting.git_config else ()),
+        # `npm install -g` works. A variable would do that, too, but nvm refuses to work with it.
+        File(NPM_CONFIG, b"prefix=${HOME}/.local/agent\n"),
         *(File(path, data) for path, data in setting.files),
         Bind(machine.home, setting.agent_home, writable=True),
         *_views(setting, setting.tools),
@@ -262,14 +265,15 @@ def _root_mounts(setting: SessionSpec) -> tuple[Mount, ...]:
 
 
 def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tuple[str, str], ...]:
-    env = dict(setting.env)
+    env = {"NPM_CONFIG_GLOBALCONFIG": NPM_CONFIG, **dict(setting.env)}
     user = INSIDE_USER if machine.is_root else machine.user
+    last = (PROGRAMS,) if setting.control_socket else ()
     env |= {
         "HOME": machine.home,
         "USER": user,
         "LOGNAME": user,
         "SHELL": machine.shell,
-        "PATH": ":".join((*inside_path(profile, machine.home), *((PROGRAMS,) if setting.control_socket else ()))),
+        "PATH": ":".join((*inside_path(profile, machine.home), *last)),
         "AGENT_DEV_SESSION": setting.session,
         "PIP_BREAK_SYSTEM_PACKAGES": "1",  # `pip install --user` works; the system is read-only
     }

@@ -58,7 +58,7 @@ def test_the_installers_that_agents_recommend_work_inside(agent_dev: AgentDev, r
     installer = "mkdir -p ~/.local/bin && printf '#!/bin/sh\\necho piped\\n' >~/.local/bin/piped && chmod +x ~/.local/bin/piped\n"
     (agent_dev.repo / "install.sh").write_text(installer)
     script = """
-        npm install -g --prefix ~/.local/agent noder@1.2.0 >&2 && noder a
+        npm install -g noder@1.2.0 >&2 && noder a
         pip install --user --quiet snake==2.1 >&2 && snake b
         cat install.sh | sh && ~/.local/bin/piped
     """
