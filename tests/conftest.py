@@ -107,6 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "only_redis: of what needs a Redis server, whose package starts a service; not in a run without"
     )
+    config.addinivalue_line("markers", "only_x11: of what needs Xvfb, a server of 55 MB, and xclip; not in a run without")
     config.addinivalue_line("markers", "only_podman: of containers in the sandbox; only for an ordinary user who has podman")
     config.addinivalue_line("markers", "only_rootless_podman: of agent-dev in a container; only for a user who can start one")
     config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
@@ -122,6 +123,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_rootless_podman": has_rootless_podman(),
         "only_redis": bool(shutil.which("redis-server")),
         "only_chromium": bool(find_chromium()),
+        "only_x11": bool(shutil.which("Xvfb") and shutil.which("xclip")),
         "slow": scale.SCALE >= scale.EVERY_TEST,
         "real_agents": bool(os.environ.get("AGENT_DEV_TEST_AGENTS")),
     }

@@ -115,7 +115,7 @@ options, before AGENT
   --overlay PATH       mount PATH with an overlay; review changes to it
   --env NAME[=VALUE]   pass a variable through
   --share NAME         pass a socket through: ssh-agent, gpg-agent, dbus,
-                       display, docker
+                       display, docker; or clipboard-images
   --containers         let the agent run containers, with podman
   --limit NAME=VALUE   limit tmp, memory, processes, file-size, open-files,
                        time or free-disk

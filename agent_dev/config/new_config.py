@@ -33,7 +33,7 @@ _ABOUT = {
     "limits": "Limits of a run: tmp, memory, processes, file-size, open-files, time, free-disk.",
     "policy": 'The rules for commands that an agent starts: guard, strict, "off", or a set of policy.yaml.',
     "env": "Variables of your environment that agents get, for example API keys.",
-    "share": "Sockets of this machine that agents can use: ssh-agent, gpg-agent, dbus, display, docker.",
+    "share": "Sockets of this machine that agents can use: ssh-agent, gpg-agent, dbus, display, clipboard-images, docker.",
     "ro": "More paths that agents can read. A path that ends in `?` may be missing.",
 }
 _EXAMPLES = {

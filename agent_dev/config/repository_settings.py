@@ -15,7 +15,7 @@ _GRANTS = {
     "ro": "mounts {} read-only",
     "rw": "lets the agent write {} directly, without review",
     "overlay": "mounts {} with an overlay, so that you review changes to it",
-    "share": "shares the socket of {}",
+    "share": "shares {} with the agent",
     "allow": "lets the agent reach {}, unless its network is net: host or none",
     "publish": "publishes the port {} of the sandbox on this machine",
 }

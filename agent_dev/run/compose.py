@@ -50,8 +50,10 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
             *(mount for one in prepared.shared_sockets for mount in one.mounts),
             *_certificates(prepared, folder)[0],
             *_ssh_agent(prepared, folder),
+            *_clipboard(prepared, folder)[0],
             *containers.mounts,
         ),
+        first_path=_clipboard(prepared, folder)[1],
         devices=containers.devices,
         step=containers.step,
         ro=prepared.ro,
@@ -115,6 +117,16 @@ def _ssh_agent(prepared: PreparedRun, folder: str) -> tuple[plan.Bind, ...]:
     from agent_dev.ssh_agent.filter_options import SOCKET_NAME  # only with `ssh`
 
     return (plan.Bind(shared_sockets.SSH_AGENT, f"{folder}/{SOCKET_NAME}"),)
+
+
+def _clipboard(prepared: PreparedRun, folder: str) -> tuple[tuple[plan.Bind, ...], tuple[str, ...]]:
+    """Return the mount of the clipboard's socket, and the directory of the programs that use it, if its images are shared."""
+    if not prepared.clipboard:
+        return (), ()
+    from agent_dev.clipboard import prepare  # already loaded
+    from agent_dev.clipboard.options import SOCKET_NAME
+
+    return (plan.Bind(prepare.SOCKET, f"{folder}/{SOCKET_NAME}"),), (prepare.FOLDER,)
 
 
 def _files(prepared: PreparedRun, environ: dict[str, str]) -> tuple[tuple[str, bytes], ...]:

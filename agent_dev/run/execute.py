@@ -32,7 +32,7 @@ def run_job(job: RunJob, setup: launch.SetupProcess, notice: "Notice") -> RunOut
     start = time.monotonic()
     try:
         outcome = _run_sandbox(job, setup, blocking)
-        for line in outcome.network_notices:
+        for line in outcome.server_notices:
             notice(line)
         _announce_end(job, outcome, time.monotonic() - start, setup)
         return outcome
@@ -188,7 +188,9 @@ def _finish_session(job: RunJob, record: store.Record, snapshot_pid: int | None,
             record = command_policy.with_policy_log(f"{job.session.folder}/commands.jsonl", record, job.prepared, log_summary)
     if setup.gateway is not None:
         record, lines = services.end_gateway(job, record, setup.gateway, is_kept=is_kept)
-        outcome = outcome.replace(network_notices=lines)
+        outcome = outcome.replace(server_notices=lines)
+    if setup.clipboard is not None:
+        outcome = outcome.replace(server_notices=(*outcome.server_notices, *services.clipboard_notices(job, record)))
     if not is_kept:
         if snapshot_pid is not None:
             _cancel_snapshot(snapshot_pid)

@@ -27,7 +27,7 @@ class RunOutcome(Value):
     refs: int = 0
     has_timed_out: bool = False  # stopped at its deadline
     denied: int = 0  # number of commands that the policy denied
-    network_notices: tuple[str, ...] = ()  # what the user should know about its connections
+    server_notices: tuple[str, ...] = ()  # what the user should know about its connections and what it read of the clipboard
     limit_notice: str = ""  # the limit that ended it
     checkpoint_error: str = ""  # why there is no checkpoint of the end
     kept_notice: str = ""  # why it is kept without changes: all were undone at its end, or only checkpoints hold some

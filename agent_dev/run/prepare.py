@@ -378,11 +378,25 @@ def _with_shared_sockets(prepared: PreparedRun, environ: dict[str, str]) -> Prep
     allowed = profile.allow if profile.net in GATEWAY_NETS else ()
     paths = tuple(rule.removeprefix(SOCKET_PREFIX) for rule in allowed if rule.startswith(SOCKET_PREFIX))
     shared, agent = shared_sockets.share_paths(paths, context), ""
-    names = profile.share
+    names = tuple(name for name in profile.share if name != "clipboard-images")  # by programs, not by a socket of the host
     if profile.ssh and "ssh-agent" in names:
         filtered, agent = shared_sockets.share_filtered_ssh_agent(context)
         names, shared = tuple(name for name in names if name != "ssh-agent"), (filtered, *shared)
-    return prepared.replace(shared_sockets=(*shared_sockets.share_sockets(names, context), *shared), ssh_agent=agent)
+    shared = (*shared_sockets.share_sockets(names, context), *shared)
+    return _with_clipboard(prepared.replace(shared_sockets=shared, ssh_agent=agent), environ)
+
+
+def _with_clipboard(prepared: PreparedRun, environ: dict[str, str]) -> PreparedRun:
+    names = prepared.settings.profile.share
+    if "clipboard-images" not in names or "display" in names:  # a display has the whole clipboard
+        return prepared
+    from agent_dev.clipboard import prepare  # few runs share it
+    from agent_dev.control import socket_file
+
+    reader = prepare.find_reader(environ, prepared.untrusted_paths)
+    python = socket_file.inside_python(prepared.machine.system, prepared.untrusted_paths)
+    shared = (*prepared.shared_sockets, prepare.programs_inside(reader, python))
+    return prepared.replace(shared_sockets=shared, clipboard=reader)
 
 
 def _with_authorities(prepared: PreparedRun) -> PreparedRun:

@@ -67,6 +67,7 @@ class PreparedRun(Value):
     stand_ins: tuple[tuple[str, str], ...] = ()  # variables inside and their stand-in keys, if there are credentials
     containers: ContainerSupport | None = None  # if the agent can run containers
     ssh_agent: str = ""  # the user's ssh-agent, if a filter is in front of it
+    clipboard: str = ""  # the program that reads the user's clipboard, if its images are shared
     agent_files: tuple[tuple[str, bytes], ...] = ()  # generated files of the sandbox for this agent: path, content
     seeds: tuple[tuple[str, bytes], ...] = ()  # files that the agent home gets unless it has them: path there, content
     findings: str = ""  # a file for what the agent looks for and is denied (`learn`), and one for its hosts; "": none

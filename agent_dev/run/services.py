@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from agent_dev.checkpoint.timer_process import TimerSpec
+    from agent_dev.clipboard.handle import ClipboardServer
     from agent_dev.git.passed_config_files import PassedConfig
     from agent_dev.run.job import RunJob, RunOutcome
     from agent_dev.run.request import Notice
@@ -50,9 +51,30 @@ def start_helpers(
             from agent_dev.ssh_agent.handle import SshFilter
 
             setup.ssh_filter = SshFilter(FilterOptions(profile.ssh, prepared.ssh_agent, prepared.machine.home, session.folder))
+        if prepared.clipboard:
+            setup.clipboard = _start_clipboard(prepared, session, environ)
     except BaseException:
         setup.kill()
         raise
+
+
+def _start_clipboard(prepared: PreparedRun, session: store.Session, environ: dict[str, str]) -> "ClipboardServer":
+    from agent_dev.clipboard.handle import ClipboardServer  # only with `share: clipboard-images`
+    from agent_dev.clipboard.options import ClipboardOptions
+    from agent_dev.notification import NotificationSettings
+
+    profile, untrusted = prepared.settings.profile, (*prepared.untrusted_paths, session.folder)
+    notifications = NotificationSettings(profile.notify, profile.notify_command, environ, untrusted)
+    return ClipboardServer(ClipboardOptions(prepared.clipboard, session.folder, notifications))
+
+
+def clipboard_notices(job: "RunJob", record: store.Record) -> tuple[str, ...]:
+    """Return how many images of the clipboard the agent has read."""
+    from agent_dev.session import events  # after the agent
+
+    rows = events.read_events(job.session, record).rows
+    images = [row for row in rows if row["event"] == events.CLIPBOARD and row.get("image") and row["time"] >= record["launched"]]
+    return (f"the agent read {len(images)} image{'s' * (len(images) > 1)} from your clipboard",) if images else ()
 
 
 def net_record(prepared: PreparedRun) -> "store.NetRecord":

@@ -17,7 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from agent_dev.sandbox.cgroup_limits import LimitGroups
     from agent_dev.sandbox.redirected_streams import RedirectedStreams
-    from agent_dev.sandbox.supervisor_interface import NetworkGateway, SshAgentFilter, SupervisorHandle
+    from agent_dev.sandbox.supervisor_interface import ClipboardImages, NetworkGateway, SshAgentFilter, SupervisorHandle
 
 _SET_UID = 0o4000
 _KIND, _FILES = 0o170000, (0o100000, 0o040000, 0o060000)  # file, directory, block device
@@ -60,6 +60,7 @@ class SetupProcess:
         self.supervisor: SupervisorHandle | None = None  # None without policy and directory renames
         self.gateway: NetworkGateway | None = None  # only with a network of its own, or published ports
         self.ssh_filter: SshAgentFilter | None = None  # only with `ssh`
+        self.clipboard: ClipboardImages | None = None  # only with `share: clipboard-images`
         self.limit_groups: LimitGroups | None = None  # control groups for limits on the whole sandbox
         self.join_socket = ""  # where commands ask to join the sandbox
         launcher = os.getpid()
@@ -99,8 +100,8 @@ class SetupProcess:
         self.finish_streams()
 
     def kill_helpers(self) -> None:
-        """Kill the supervisor, the gateway and the filter of the ssh-agent."""
-        for helper in (self.supervisor, self.gateway, self.ssh_filter):
+        """Kill the supervisor, the gateway, the filter of the ssh-agent and the server of the clipboard."""
+        for helper in (self.supervisor, self.gateway, self.ssh_filter, self.clipboard):
             if helper is not None:
                 helper.kill()
 
@@ -143,6 +144,8 @@ class SetupProcess:
         self.terminal.start_relay(self.pid, group)
         if self.supervisor is not None:
             self.supervisor.attach(group, listener, self.terminal.relay_pid)
+        if self.clipboard is not None:
+            self.clipboard.attach(self.terminal.relay_pid)
         init_facts = _describe_init(group) if self.has_namespaces else None  # while it waits: it may exit immediately afterwards
         os.write(self._go, b"x")
         os.close(self._go)
@@ -170,15 +173,16 @@ def open_streams() -> "RedirectedStreams | None":
     return None
 
 
-def _wait_for_ssh_filter(setup: SetupProcess) -> None:
-    """Wait until the filter of the ssh-agent serves. Raises CannotStart, with nothing left behind."""
-    if setup.ssh_filter is None:
-        return
-    try:
-        setup.ssh_filter.wait_until_ready()
-    except BaseException:
-        setup.kill()
-        raise
+def _wait_for_servers(setup: SetupProcess) -> None:
+    """Wait until the filter of the ssh-agent and the clipboard's server serve. Raises CannotStart, with nothing left behind."""
+    for server in (setup.ssh_filter, setup.clipboard):
+        if server is None:
+            continue
+        try:
+            server.wait_until_ready()
+        except BaseException:
+            setup.kill()
+            raise
 
 
 def build_sandbox(plan: SandboxPlan, program: str, overlays: str, empty: str, setup: SetupProcess) -> Sandbox:
@@ -362,7 +366,7 @@ def build_with_fallback(
 
     Raises SandboxSetupFailed with a hint that explains the failure on this machine.
     """
-    _wait_for_ssh_filter(setup)
+    _wait_for_servers(setup)
     overlays = os.environ.get("AGENT_DEV_OVERLAY") or bwrap.default_overlay_mode(version)
     try:
         return build_sandbox(plan, program, overlays, empty, setup)
@@ -371,6 +375,7 @@ def build_with_fallback(
         if is_refused and version >= bwrap.SAFE_OVERLAY and not plan.early_overlays:
             bare = SetupProcess(namespaces=False, terminal=setup.given_terminal)
             bare.supervisor, bare.limit_groups, bare.join_socket = setup.supervisor, setup.limit_groups, setup.join_socket
+            bare.clipboard = setup.clipboard
             bare.terminal.record_to(setup.terminal.take_recording())
             setup.streams, setup.terminal = bare.streams, bare.terminal
             return build_sandbox(plan, program, bwrap.BY_BWRAP, empty, bare)

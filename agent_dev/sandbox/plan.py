@@ -148,6 +148,7 @@ class SessionSpec(Value):
     unmatched_masks: tuple[str, ...] = ()  # patterns of `mask:` that match nothing
     empty_directory: str = ""  # an empty directory
     shared_mounts: tuple[Mount, ...] = ()  # sockets that the user shares
+    first_path: tuple[str, ...] = ()  # directories that come first on PATH
     devices: tuple[str, ...] = ()  # of the host, in /dev
     step: tuple[str, ...] = ()  # words before the command
     control_socket: ControlSocket | None = None
@@ -273,7 +274,7 @@ def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tupl
         "USER": user,
         "LOGNAME": user,
         "SHELL": machine.shell,
-        "PATH": ":".join((*inside_path(profile, machine.home), *last)),
+        "PATH": ":".join((*setting.first_path, *inside_path(profile, machine.home), *last)),
         "AGENT_DEV_SESSION": setting.session,
         "PIP_BREAK_SYSTEM_PACKAGES": "1",  # `pip install --user` works; the system is read-only
     }

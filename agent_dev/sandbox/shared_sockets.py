@@ -14,6 +14,7 @@ WARNINGS = {
     "gpg-agent": "the agent can sign and decrypt with your keys, while it runs",
     "dbus": "the session bus can start programs outside the sandbox: no containment",
     "display": "the agent can read your screen and type into other windows, if the display server allows it",
+    "clipboard-images": "the agent can read images of your clipboard, while it runs",
     "docker": "access to the docker socket is root access to this machine: no containment",
 }
 
@@ -48,6 +49,11 @@ def share_filtered_ssh_agent(context: SocketContext) -> tuple[SharedSocket, str]
 def share_paths(paths: tuple[str, ...], context: SocketContext) -> tuple[SharedSocket, ...]:
     """Return the sockets of `unix:` rules, each at its own path. Raises Refused as above."""
     return tuple(SharedSocket((Bind(path, _socket("", path, f"unix:{path}", context)),), (), "") for path in paths)
+
+
+def share_warning(name: str) -> str:
+    """Return the warning of a share."""
+    return f"--share {name}: {WARNINGS[name]}"
 
 
 def _ssh_agent(context: SocketContext) -> SharedSocket:
@@ -145,7 +151,7 @@ _X_SOCKETS, _FIRST_DISPLAY = "/tmp/.X11-unix/X", 100
 
 
 def _shared(name: str, mounts: tuple[Mount, ...], *env: tuple[str, str]) -> SharedSocket:
-    return SharedSocket(mounts, env, f"--share {name}: {WARNINGS[name]}")
+    return SharedSocket(mounts, env, share_warning(name))
 
 
 def _runtime(context: SocketContext) -> str:

@@ -1,4 +1,4 @@
-"""The interfaces of the supervisor, the gateway and the filter of the ssh-agent for the code that starts and ends a sandbox."""
+"""The interfaces of the supervisor, the gateway and other servers outside for the code that starts and ends a sandbox."""
 
 from agent_dev.value import Value
 
@@ -55,6 +55,18 @@ if TYPE_CHECKING:
 
         def wait_until_ready(self) -> None:
             """Wait until it serves. Raises CannotStart if it cannot."""
+
+        def kill(self) -> None:
+            """End it and every connection through it."""
+
+    class ClipboardImages(Protocol):
+        """The server of images of the user's clipboard."""
+
+        def wait_until_ready(self) -> None:
+            """Wait until it serves. Raises CannotStart if it cannot."""
+
+        def attach(self, relay: int) -> None:
+            """Tell it the relay of the terminal (a pid, 0 for none)."""
 
         def kill(self) -> None:
             """End it and every connection through it."""

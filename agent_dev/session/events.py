@@ -17,6 +17,7 @@ from agent_dev.session.hash_chain import ChainEnd
 
 START, END, CHECKPOINT, ROLLBACK, TRANSACTION = "start", "end", "checkpoint", "rollback", "transaction"
 SSH = "ssh"  # a request to the filter of the ssh-agent
+CLIPBOARD = "clipboard"  # a request for an image of the clipboard
 INSIDE = "inside"  # a transaction by the agent in its own session
 _MAX_PROBLEMS, _LONGEST_PROBLEM = 10, 300
 

@@ -13,6 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+from agent_dev.clipboard import images
 from agent_dev.control import protocol
 from agent_dev.fs import disk_space
 from agent_dev.git import nested_repositories, secret_removal
@@ -51,8 +52,9 @@ _FILES = (
     "files/test_tool_secrets",
     "runtime/test_c_renames",
     "runtime/test_c_containers",
+    "runtime/test_b_clipboard",
 )
-A, OWN, B, C, D, LANDLOCK, CONTROL, DIRECT, SECRETS, TOOLS, RENAMES, CONTAINERS = (
+A, OWN, B, C, D, LANDLOCK, CONTROL, DIRECT, SECRETS, TOOLS, RENAMES, CONTAINERS, CLIPBOARD = (
     f"tests/containment/{name}.py" for name in _FILES
 )
 
@@ -208,6 +210,8 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
         _returning(protocol, "parse_request", protocol.ControlRequest(protocol.CHECKPOINT)),
         f"{CONTROL} -k b21",
     ),
+    "images of the clipboard alone": (_returning(images, "is_image", result=True), f"{CLIPBOARD} -k b27"),
+    "fixed requests for the clipboard": (_returning(images, "parse_request", "image/png"), f"{CLIPBOARD} -k b27"),
     "paths below a root": (lambda: setattr(syscalls, "_RESOLVE", 0), f"{CONTROL} -k b23"),
     "pipes for redirected files": (_returning(launch, "open_streams"), f"{B} -k b15"),
     "own terminal": (_without_own_terminal, f"{OWN} -k a25"),

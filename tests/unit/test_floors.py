@@ -161,7 +161,7 @@ def test_a_core_module_does_not_load_higher_layers(module: str) -> None:
     assert above == []
 
 
-ABOVE = ("agent_dev.cli", "agent_dev.run", "agent_dev.linux.syscalls", "agent_dev.merge.merge", "agent_dev.session.store", "tui")
+ABOVE = ("agent_dev.cli.", "agent_dev.run", "agent_dev.linux.syscalls", "agent_dev.merge.merge", "agent_dev.session.store", "tui")
 HANDS = [
     "yaml",
     "textual",

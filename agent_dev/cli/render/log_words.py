@@ -80,6 +80,10 @@ def _ssh(row: Row) -> str:
     return f"ssh-agent {'refused' if row.get('decision') == 'deny' else 'allowed'}: {row.get('text')}"
 
 
+def _clipboard(row: Row) -> str:
+    return f"clipboard {'refused' if row.get('decision') == 'deny' else 'read'}: {row.get('text')}"
+
+
 def _merge(verb: str) -> Callable[[Row], str]:
     return lambda row: f"{verb} {_count(row, 'changes', 'change')} (merge {row.get('merge')})"
 
@@ -115,6 +119,7 @@ _EVENTS: dict[str, Callable[[Row], str]] = {
     "transaction": _transaction,
     "inside": _inside,
     "ssh": _ssh,
+    "clipboard": _clipboard,
     "merge": _merge("merged"),
     "undo": _merge("undone:"),
     "redo": _merge("merged again:"),

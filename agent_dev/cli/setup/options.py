@@ -30,7 +30,9 @@ def parse_arguments(argv: list[str]) -> argparse.Namespace:
     parser.add_argument("--limit", action="append", default=[], metavar="NAME=VALUE", help="a limit of a run; repeatable")
     parser.add_argument("--policy", default="", metavar="SET", help="the command policy: guard, strict, off or a set of your own")
     parser.add_argument("--env", action="append", default=[], metavar="NAME", help="pass a variable through; repeatable")
-    parser.add_argument("--share", action="append", default=[], choices=SHARES, help="pass a socket through; repeatable")
+    parser.add_argument(
+        "--share", action="append", default=[], choices=SHARES, metavar="NAME", help="pass a socket through; repeatable"
+    )
     parser.add_argument("--ro", action="append", default=[], metavar="PATH", help="mount PATH read-only; repeatable")
     parser.add_argument("--update", action="store_true", help="change an existing config.yaml; else config.yaml.new is written")
     parser.add_argument("--dry-run", action="store_true", help="print config.yaml, write nothing")

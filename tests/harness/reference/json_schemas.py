@@ -344,7 +344,7 @@ SCHEMAS: dict[str, Schema] = {
                     f"{key}?": ANY
                     for key in ("to", "before", "paths", "problems", "verdict", "reason", "merge", "steps", "policy")
                 },
-                **{f"{key}?": ANY for key in ("command", "problem", "changes", "exit", "commits", "decision", "text")},
+                **{f"{key}?": ANY for key in ("command", "problem", "changes", "exit", "commits", "decision", "text", "image")},
             }
         ),
     ),

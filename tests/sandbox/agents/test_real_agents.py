@@ -19,6 +19,7 @@ from tests.harness.agents.any_model import AnyModel
 from tests.harness.agents.scripted import COMMAND, MADE, SETUPS, Setup
 from tests.harness.program import PROGRAM, AgentDev, tree
 from tests.harness.reference.agents_table import entry_of
+from tests.harness.servers.clipboard import scripted_clipboard
 from tests.harness.terminal import Terminal
 
 FIRST = ("aider", "claude", "codex", "gemini", "opencode")
@@ -28,6 +29,14 @@ CHANGED = {"aider": "made.txt"}  # it has no tools: it edits the file of its ans
 LOGIN_FIRST = ("droid",)  # its screen wants its own login, before any prompt
 TYPED = ("aider", "kimi")  # with a prompt as an argument, they do this task and exit
 PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
+PASTING = {  # the text by which an agent shows an image that was pasted
+    "claude": "[Image #1]",
+    "gemini": ".png",
+    "kilo": "[Image",
+    "opencode": "[Image",
+    "pi": ".png",
+    "qwen": ".png",
+}
 NOT_INSTRUCTED = ("cline",)  # an option replaces its whole system prompt; no file of its home is read
 NOT_NEEDED = {  # names that an agent contacts, but works without: prices of models, plugins, news
     "aider": ("raw.githubusercontent.com",),
@@ -128,6 +137,26 @@ def test_it_works_at_a_terminal(installed: AgentDev, agent: str, record_property
     if agent not in LOGIN_FIRST:
         assert CHANGED.get(agent, "shown.txt") in installed.changes("seen")
         assert installed("discard", "seen").returncode == 0
+
+
+def test_ctrl_v_pastes_an_image(installed: AgentDev, agent: str, tmp_path: Path) -> None:
+    """The agent reads the image by `xclip` or `wl-paste` of the sandbox. Tried for the agents in PASTING."""
+    if agent not in PASTING:
+        return
+    clipboard = scripted_clipboard(tmp_path / "desktop")
+    with AnyModel(SHOWN, SETUPS[agent]("").text) as model:
+        _, words = setup_for(agent, model, installed)
+        argv: list[str | Path] = [PROGRAM, "--share", "clipboard-images", "--no-merge", "--name", "pasted", *words]
+        environment = installed.terminal_environment(clipboard.environ)
+        with Terminal(argv, rows=30, cols=100, env=environment, cwd=installed.repo) as terminal:
+            interactive.wait_until(terminal, lambda: has_worked(agent, model, terminal), 120)
+            interactive.wait_for_clock(terminal)
+            before = terminal.text().count(PASTING[agent])
+            terminal.keys("ctrl+v")
+            terminal.wait_for(lambda shown: bool(clipboard.calls()) and shown.count(PASTING[agent]) > before, 60)
+            interactive.leave(terminal)
+    assert installed("discard", "pasted").returncode == 0
+    assert any("image/png" in call for call in clipboard.calls())
 
 
 def test_two_at_once_leave_its_state_files_intact(installed: AgentDev, agent: str) -> None:

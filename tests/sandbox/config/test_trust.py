@@ -64,7 +64,7 @@ def test_trust_shows_the_file_with_what_it_grants_and_restricts(agent_dev: Agent
     assert "    env: [SECRET]\n" in printed
     assert "grants: passes through your variable SECRET\n" in printed
     assert "grants: lets the agent write ~/out directly, without review\n" in printed
-    assert "grants: shares the socket of docker\n" in printed
+    assert "grants: shares docker with the agent\n" in printed
     assert "restricts: removes the network\n" in printed
     assert "restricts: hides .env\n" in printed
 

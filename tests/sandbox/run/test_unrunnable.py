@@ -174,7 +174,10 @@ def test_an_empty_value_of_an_option_is_a_usage_error(agent_dev: AgentDev, optio
         (("--env", "A B=c", "bash"), "--env: A B is not a variable name: letters, digits and _, not beginning with a digit"),
         (("--env", "=c", "--", "true"), "--env: is empty"),
         (("--env=1", "--", "true"), "--env: 1 is not a variable name: letters, digits and _, not beginning with a digit"),
-        (("--share", "foo", "--", "true"), "--share: foo is not one of ssh-agent, gpg-agent, dbus, display, docker"),
+        (
+            ("--share", "foo", "--", "true"),
+            "--share: foo is not one of ssh-agent, gpg-agent, dbus, display, clipboard-images, docker",
+        ),
         (("rollback", "abc"), "rollback: 'abc' is not a checkpoint number"),
         (("clean", "--older-than", "x"), "clean: argument --older-than: 'x' is not a number from 0 to 1048576"),
         (("clean", "--keep-mib", "99999999999"), "clean: argument --keep-mib: '99999999999' is not a number from 0 to 1048576"),

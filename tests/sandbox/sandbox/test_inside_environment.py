@@ -8,7 +8,8 @@ from typing import Any
 from tests.harness.program import PYTHON, AgentDev
 
 # Variables that bubblewrap and the launcher set, in addition to those passed through from the user's environment.
-VARIABLES = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "AGENT_DEV_SESSION", "PIP_BREAK_SYSTEM_PACKAGES", "LANG", "TERM"}
+VARIABLES = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "AGENT_DEV_SESSION", "LANG", "TERM"}
+VARIABLES |= {"NPM_CONFIG_GLOBALCONFIG", "PIP_BREAK_SYSTEM_PACKAGES"}
 
 SECRETS = {
     name: f"canary-in-{name}"

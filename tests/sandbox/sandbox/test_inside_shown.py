@@ -62,7 +62,7 @@ def test_only_listed_host_paths_are_visible(agent_dev: AgentDev) -> None:
     skipped = ":".join((str(repo), *(f"/etc/{name}" for name in ETC), object_store))
     found = set(agent_dev.run_python_inside(code, "--env", f"SKIPPED={skipped}"))
     expected = {path for path in WHOLE if os.path.exists(path)}
-    expected |= {"/dev", "/etc", "/proc", "/run", "/run/agent-dev/gitconfig", "/tmp", "/var", "/var/tmp"}
+    expected |= {"/dev", "/etc", "/proc", "/run", "/run/agent-dev/gitconfig", "/run/agent-dev/npmrc", "/tmp", "/var", "/var/tmp"}
     expected |= (
         {f"/dev/{name}" for name in (*DEVICES, "pts/ptmx")}
         | {"/run/agent-dev/gitconfig"}
