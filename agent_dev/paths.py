@@ -19,6 +19,11 @@ def expand(path: str, home: str) -> str:
     return home + path[1:] if path == "~" or path.startswith("~/") else path
 
 
+def escape_in_string(path: str) -> str:
+    """Return a path as it is written within the quotes of a string in JSON or TOML."""
+    return "".join(f"\\u{ord(one):04x}" if one < " " or one == "\x7f" else f"\\{one}" if one in '"\\' else one for one in path)
+
+
 def split_optional(path: str) -> tuple[str, bool]:
     """Return a path of a settings file without its trailing `?`, and whether it had one: then it may be absent."""
     return (path[:-1], True) if path.endswith("?") else (path, False)

@@ -20,7 +20,7 @@ from agent_dev.errors import (
 from agent_dev.fs import cache
 from agent_dev.git import repository
 from agent_dev.linux import programs, users
-from agent_dev.paths import expand, is_below, split_optional
+from agent_dev.paths import escape_in_string, expand, is_below, split_optional
 from agent_dev.run import shown_paths
 from agent_dev.run.request import AGENT, COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import machine, plan, preflight, refusals
@@ -205,13 +205,14 @@ def _prompt_form(agent: "dict[str, Any]", *, continues: bool) -> tuple[str, ...]
 
 
 def _expand_fields(settings: Settings, home: str, root: str) -> Settings:
-    """Return settings whose command and variables have paths in place of a leading `~`, `{home}` and `{root}`.
+    """Return settings whose command and variables have paths in place of a leading `~`, `{home}`, `{root}` and `{root_escaped}`.
 
     The value of an `--env` option stays as it was typed: the shell has expanded it.
     """
 
     def expanded(text: str) -> str:
-        return expand(text, home).replace("{home}", home).replace("{root}", root)
+        text = expand(text, home).replace("{home}", home)
+        return text.replace("{root_escaped}", escape_in_string(root)).replace("{root}", root)
 
     profile, origins = settings.profile, settings.origins
     variables = tuple((name, value if origins.get(f"set:{name}") == "--env" else expanded(value)) for name, value in profile.set)
