@@ -32,7 +32,6 @@ PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
 PASTING = {  # the text by which an agent shows an image that was pasted
     "claude": "[Image #1]",
     "gemini": ".png",
-    "kilo": "[Image",
     "opencode": "[Image",
     "pi": ".png",
     "qwen": ".png",
