@@ -13,7 +13,7 @@ TITLE = "Merging much"
 _COUNT = int(os.environ.get("AGENT_DEV_BENCH_FILES", "100000"))
 _ROUNDS = 3
 _PLAN_LIMIT, _SPARSE_LIMIT, _MEMORY_LIMIT = 1500.0, 1000.0, 300  # ms, ms, MB
-_MAKE = f"""
+MAKE = f"""
 import os
 for n in range({_COUNT}):
     folder = f"new/{{n // 1000}}/{{n // 100}}"
@@ -45,7 +45,7 @@ with open("sparse", "wb") as file:
 
 def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     """Let an agent create the files; plan, merge and undo them, and copy them as durably, round by round."""
-    scripts = {"make.py": _MAKE.encode(), "sparse.py": _SPARSE.encode()}
+    scripts = {"make.py": MAKE.encode(), "sparse.py": _SPARSE.encode()}
     repo = repository(ground.folder / "large", ground.env, {"a.txt": b"a\n"} | scripts)
     source = ground.folder / "large-source"
     source.mkdir()

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 _NULL = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)]
@@ -32,8 +33,21 @@ def output(argv: tuple[str, ...], env: dict[str, str], *, errors: bool = False, 
     return done.stderr if errors else done.stdout
 
 
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Processor time of a program and of the children it waited for, and the peak memory of the largest of them in MiB."""
+
+    milliseconds: float
+    peak: float
+
+
 def processor_time(argv: tuple[str, ...], env: dict[str, str]) -> float:
-    """Return the milliseconds of processor time of a program and of the children it waited for.
+    """Return the milliseconds of processor time of a program and of the children it waited for. Raises as `usage`."""
+    return usage(argv, env).milliseconds
+
+
+def usage(argv: tuple[str, ...], env: dict[str, str]) -> Usage:
+    """Run a program and return what it used.
 
     Raises ProgramFailed unless it exits with status 0, or with 1 because a part was left out.
     """
@@ -42,4 +56,4 @@ def processor_time(argv: tuple[str, ...], env: dict[str, str]) -> float:
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 1):
         raise ProgramFailed(f"exit code {code} of: {' '.join(argv)}")
-    return (used.ru_utime + used.ru_stime) * 1000
+    return Usage((used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024)

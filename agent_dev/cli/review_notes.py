@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from agent_dev.agent_git import work_trees
+from agent_dev.cli.render.format import format_names
 from agent_dev.errors import AgentDevError
 from agent_dev.linux import users
 from agent_dev.merge.review import Review
@@ -38,14 +39,18 @@ def work_tree_lines(session: store.Session, record: store.Record, environ: dict[
 
 
 def shared_notes(found: Sequence[ListedSession], session: str, environ: dict[str, str]) -> tuple[str, ...]:
-    """Return the notes of one session."""
+    """Return the notes of one session, which is compared with the newest others."""
     names = {one.session.id: one.name for one in found}
     root = next((str(one.record["root"]) for one in found if one.session.id == session), "")
-    shared = shared_changes.others_by_path(shared_changes.find_shared_changes(found, environ), session)
+    others = [one for one in found if one.session.id != session and one.state in sessions.OPEN]
+    newest = others[1 - shared_changes.MAX_SESSIONS :]
+    compared = (*newest, *(one for one in found if one.session.id == session))
+    shared = shared_changes.others_by_path(shared_changes.find_shared_changes(compared, environ), session)
     lines = [
-        f"{path.removeprefix(f'{root}/')} is also changed by {', '.join(names[other] for other in others)}"
-        for path, others in shared.items()
+        f"{path.removeprefix(f'{root}/')} is also changed by {format_names([names[other] for other in those])}"
+        for path, those in shared.items()
     ]
     rest = len(lines) - _FEW
     more = (f"{format_count(rest, 'more file')} also changed by other sessions (agent-dev sessions --json)",) if rest > 0 else ()
-    return (*lines[:_FEW], *more)
+    bound = (f"compared only with the newest {len(newest)} of {len(others)} other sessions",) if len(newest) < len(others) else ()
+    return (*lines[:_FEW], *more, *bound)

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from agent_dev.merge.review_protocol import ReviewProtocol
 
 _HEAD_SIZE = 4096  # bytes to read from a file above the size limit of the rules
+_MAX_FORKED = 20_000  # changes for which two processes exchange results at once: those of 100,000 would need much memory
 _MIN_BYTES_TO_FORK = 4 << 20  # bytes to read, above which a second process pays off
 _MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that a list at the end of a run, or of `status`, assesses every change
 _MAX_FILES_AT_ONCE = 200  # files; as above
@@ -220,12 +221,14 @@ class RiskAssessor:
         todo = self._within_limits(todo) if is_limited else todo
         self.postponed = uncached - len(todo)
         now = time.time_ns()
-        is_much = sum(_size(task.change) for task in todo) >= _MIN_BYTES_TO_FORK
-        rows = fork_map.fork_map(self._row, todo) if is_much else [self._row(task) for task in todo]
-        for task, row in zip(todo, rows, strict=True):
-            if task.is_kept and row[0] is not None:
-                self._known.put(task.change.key, task.mark, row, task.written, now)
-            found[task.change.key] = self._decoded(row)
+        for start in range(0, len(todo), _MAX_FORKED):
+            part = todo[start : start + _MAX_FORKED]
+            is_much = sum(_size(task.change) for task in part) >= _MIN_BYTES_TO_FORK
+            rows = fork_map.fork_map(self._row, part) if is_much else [self._row(task) for task in part]
+            for task, row in zip(part, rows, strict=True):
+                if task.is_kept and row[0] is not None:
+                    self._known.put(task.change.key, task.mark, row, task.written, now)
+                found[task.change.key] = self._decoded(row)
         if not self._review.is_running:
             self._known.save()
         return found

@@ -8,12 +8,14 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from typing import Any
+from itertools import islice
+from typing import Any, BinaryIO
 
 from agent_dev.fs.entry import Entry, Key
 
 _NAME = "judged.json"
 _FORMAT = 1
+_PART = 1000  # rows
 _TICK = 50_000_000  # ns: a file written more recently than this may be written again with the same times
 
 Row = list[Any]  # names of rules or None; then [is text, insertions, deletions] or None
@@ -55,14 +57,33 @@ class RiskCache:
         if not self._is_new:
             return
         temp = f"{self._path}.{os.getpid()}"
-        body = json.dumps({"format": _FORMAT, "version": self._version, "rows": self._rows}, separators=(",", ":")).encode()
         try:
             with open(temp, "wb") as file:
-                file.write(_sum(body) + b"\n" + body)
+                self._write(file)
             os.rename(temp, self._path)
         except OSError:
             return
         self._is_new = False
+
+    def _write(self, file: BinaryIO) -> None:
+        """Write the rows in parts, since the text of 100,000 would need as much memory as they do."""
+        digest = sha256()
+
+        def put(text: str) -> None:
+            data = text.encode()
+            digest.update(data)
+            file.write(data)
+
+        file.write(digest.hexdigest().encode() + b"\n")  # replaced at the end
+        put(f'{{"format":{_FORMAT},"version":{json.dumps(self._version)},"rows":{{')
+        names = iter(self._rows)
+        separator = ""
+        while part := {name: self._rows[name] for name in islice(names, _PART)}:
+            put(separator + json.dumps(part, separators=(",", ":"))[1:-1])
+            separator = ","
+        put("}}")
+        file.seek(0)
+        file.write(digest.hexdigest().encode())
 
 
 def _name(key: Key) -> str:

@@ -18,6 +18,7 @@ from agent_dev.cli.render.format import (
     command_rows,
     command_text,
     cut_text,
+    format_names,
     format_table,
     print_json,
     print_line,
@@ -92,7 +93,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
                 "net": one.record.get("net"),
                 "approvals": count_questions(one),
                 "imported": origin_as_json(one.record),
-                "changes": [_change(change, roots) for change in changes.changes],
+                "changes": (_change(change, roots) for change in changes.changes),
                 "notes": list(changes.notes),
                 "commits": _commits_as_json(contents),
                 "published": [{**port.as_dict(), "url": url_of(port, one.name)} for port in _published(one)],
@@ -255,7 +256,7 @@ def _print_shared(found: Sequence[ListedSession], shared: "Sequence[SharedChange
         print_line("changed by several sessions:")
     for one in shared[:MAX_ROWS]:
         root = str(sessions[one.sessions[0]].record["root"]).rstrip("/")
-        names = ", ".join(sessions[session].name for session in one.sessions)
+        names = format_names([sessions[session].name for session in one.sessions])
         print_line(f"  {visible(one.path.removeprefix(f'{root}/'))}  ({names})")
     if len(shared) > MAX_ROWS:
         print_line(f"  {len(shared) - MAX_ROWS} more (agent-dev sessions --json)")

@@ -237,6 +237,20 @@ def test_two_processes_find_the_same_risks_as_one(session: EndedSession, review:
     again.close()
 
 
+def test_results_that_are_found_and_saved_in_parts_are_the_same(
+    session: EndedSession, review: Review, looked: list[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = review.assess_with_counts()
+    (Path(session.session.folder) / "judged.json").unlink()
+    monkeypatch.setattr(assess, "_MAX_FORKED", 1)
+    monkeypatch.setattr(cache, "_PART", 2)
+    for _ in range(2):
+        again = unjudged(session)
+        assert again.assess_with_counts() == wanted
+        again.close()
+    assert len(looked) == 6  # the last time, all came from the cache
+
+
 def test_each_of_two_processes_has_its_own_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Base versions come from git where the user's files changed; from a shared git, each would read the other's responses."""
     real = tmp_path / "w" / "real"

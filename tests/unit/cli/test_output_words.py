@@ -10,7 +10,7 @@ import pytest
 from agent_dev.cli import help_text, main, tx
 from agent_dev.cli.commands.dispatch import find_verb
 from agent_dev.cli.render import merge
-from agent_dev.cli.render.format import change_rows, format_table, print_wrapped
+from agent_dev.cli.render.format import change_rows, format_names, format_table, print_json, print_wrapped
 from agent_dev.config.options import RunOptions
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge.merge import MergeResult
@@ -51,6 +51,22 @@ def test_a_shortened_list_starts_with_risks_and_conflicts_and_ends_in_a_count() 
     assert risky[-1] == "5 more of these (agent-dev status)"
     assert len(risky) == 5
     assert [*change_rows(ChangeSet(many(4)), ["/r"], 4)] == [f"+ added    {n:04}" for n in range(4)]
+
+
+def test_a_json_document_is_the_same_from_lists_and_iterators(capsys: pytest.CaptureFixture[str]) -> None:
+    items: list[object] = [{"a": 1}, "é", [2, []], []]
+    for rows in (items, []):
+        print_json({"version": 1, "rows": rows, "more": {}})
+        listed = capsys.readouterr().out
+        print_json({"version": 1, "rows": iter(rows), "more": {}})
+        assert capsys.readouterr().out == listed
+        assert json.loads(listed) == {"version": 1, "rows": rows, "more": {}}
+        assert len(listed.splitlines()) == 5 + (len(rows) + 1 if rows else 0)
+
+
+def test_many_names_are_shortened_to_the_first() -> None:
+    assert format_names(["a", "b", "c"]) == "a, b, c"
+    assert format_names(["a", "b", "c", "d", "e"]) == "a, b, c and 2 more"
 
 
 def test_listing_changes_does_not_compare_them_pairwise(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,31 @@
+"""Notes about files that several sessions have changed, with more sessions than are compared."""
+
+from pathlib import Path
+
+import pytest
+
+from agent_dev.cli.review_notes import shared_notes
+from agent_dev.session import sessions, shared_changes, store
+from tests.harness.ended_session import ENVIRON, EndedSession
+from tests.harness.trees import FILE, Node, UpperEntry
+
+MARKS = [UpperEntry(b"new", Node(FILE, b"b\n"))]
+
+
+def test_the_oldest_session_is_compared_with_the_newest_others_and_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with EndedSession(tmp_path, {b"a": Node(FILE, b"a\n")}, MARKS) as first:
+        made = [EndedSession.another(first) for _ in range(3)]
+        for one in made:
+            (one.upper / "new").write_bytes(b"c\n")
+            store.unlock_session(one.session)
+        found = sessions.list_sessions(first.store)
+        names = [one.name for one in found]
+        whole = shared_notes(found, first.session.id, ENVIRON)
+        assert whole == (f"new is also changed by {', '.join(names[1:])}",)
+        monkeypatch.setattr(shared_changes, "MAX_SESSIONS", 3)
+        assert shared_notes(found, first.session.id, ENVIRON) == (
+            f"new is also changed by {', '.join(names[2:])}",
+            "compared only with the newest 2 of 3 other sessions",
+        )
