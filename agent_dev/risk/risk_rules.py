@@ -36,6 +36,7 @@ LeavesRoot = Callable[[bytes, bytes], bool]  # (path, target) → whether the sy
 Sides = tuple[bytes, ReadBase]  # the agent's bytes, and a function that reads the base's
 _NOT_DELETED = tuple(kind for kind in ChangeKind if kind is not ChangeKind.DELETED)
 _NOT_DIRECTORIES = tuple(type_ for type_ in FileType if type_ is not FileType.DIRECTORY)
+_MAX_KNOWN = 10_000  # paths
 _SPECIAL = 0o7000
 _EXECUTE = 0o111
 _WORLD = 0o002
@@ -219,6 +220,8 @@ class _Index:
     def candidates(self, path: bytes, applicable: frozenset[int]) -> list[int]:
         """Return the numbers of the applicable rules for this path, in order."""
         if (path, applicable) not in self.known:
+            if len(self.known) >= _MAX_KNOWN:
+                self.known.clear()
             self.known[path, applicable] = self._candidates(path, applicable)
         return self.known[path, applicable]
 
