@@ -209,17 +209,14 @@ class RiskAssessor:
         return risk_rules.Origin(old.path, entry, cache(lambda: self._review.base_content(renamed) or b""))
 
     def _assess(self, tasks: list[_Task], *, is_limited: bool) -> dict[Key, Row]:
-        found: dict[Key, Row] = {}
-        todo = []
-        for task in tasks:
-            row = self._known.get(task.change.key, task.mark) if task.is_kept else None
-            if row is not None and self._is_sufficient(row, task):
-                found[task.change.key] = self._decoded(row)
-            else:
-                todo.append(task)
-        uncached = len(todo)
-        todo = self._within_limits(todo) if is_limited else todo
-        self.postponed = uncached - len(todo)
+        found, todo = self._cached(tasks)
+        self.postponed = 0
+        if is_limited:
+            kept = self._within_limits(todo)
+            if len(kept) < len(todo):  # risks without line counts are better than none
+                found = self._cached([replace(task, with_counts=False) for task in todo])[0] | found
+            self.postponed = len({task.change.key for task in tasks} - {task.change.key for task in kept} - found.keys())
+            todo = kept
         now = time.time_ns()
         for start in range(0, len(todo), _MAX_FORKED):
             part = todo[start : start + _MAX_FORKED]
@@ -232,6 +229,17 @@ class RiskAssessor:
         if not self._review.is_running:
             self._known.save()
         return found
+
+    def _cached(self, tasks: list[_Task]) -> tuple[dict[Key, Row], list[_Task]]:
+        """Return the cached results, and the tasks without one."""
+        found, todo = {}, []
+        for task in tasks:
+            row = self._known.get(task.change.key, task.mark) if task.is_kept else None
+            if row is not None and self._is_sufficient(row, task):
+                found[task.change.key] = self._decoded(row)
+            else:
+                todo.append(task)
+        return found, todo
 
     def _is_sufficient(self, row: Row, task: _Task) -> bool:
         risks, counts = row

@@ -308,6 +308,19 @@ def test_a_limited_assessment_begins_with_names_and_is_completed_by_a_full_one(
     again.close()
 
 
+def test_a_limited_assessment_shows_cached_risks_without_counts(
+    session: EndedSession, review: Review, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    review.assess()
+    monkeypatch.setattr(assess, "_MAX_FILES_AT_ONCE", 1)
+    again = unjudged(session)
+    found = again.assess_with_counts(is_limited=True).changes
+    assert [(bool(one.known_risks), one.is_assessed) for one in found] == [(False, True), (True, True), (False, True)]
+    assert sum(one.insertions is not None for one in found) == 1
+    assert again.assessor.postponed == 0
+    again.close()
+
+
 def test_a_limited_assessment_passes_over_a_file_beyond_its_bytes(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assess, "_MAX_BYTES_AT_ONCE", len(b"hello\n"))
     monkeypatch.setattr(RiskAssessor, "_is_risky_by_name", lambda _, change: change.key == RISKY)
