@@ -155,7 +155,8 @@ def test_d13_only_the_base_set_and_named_variables_are_passed(agent_dev: AgentDe
     let_in = {name: name.lower() for name in ("FROM_CONFIG", "FROM_PROFILE", "FROM_FLAG")}
     done = agent_dev("--env", "FROM_FLAG", "--env", "NEW=new", "mine", "-0", env={**hostile, **base, **let_in})
     found = dict(pair.split("=", 1) for pair in done.stdout.split("\0") if pair)
-    created = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "AGENT_DEV_SESSION", "PWD", "PIP_BREAK_SYSTEM_PACKAGES"}
+    created = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "AGENT_DEV_SESSION", "PWD"}
+    created |= {"NPM_CONFIG_GLOBALCONFIG", "PIP_BREAK_SYSTEM_PACKAGES"}
     assert {name: value for name, value in found.items() if name not in created} == base | let_in | {"NEW": "new", "SET": "set"}
     assert CANARY not in done.stdout
 

@@ -152,7 +152,7 @@ def test_d12_credentials_of_tools_are_absent_or_empty(found: dict[str, Any], sha
 @row("read tokens and addresses from the environment", "it is built from an allow-list")
 def test_d13_the_environment_is_an_allow_list(found: dict[str, Any]) -> None:
     known = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "AGENT_DEV_SESSION", "LANG", "TERM", "PROBE", "LC_CTYPE"}
-    known |= {"PIP_BREAK_SYSTEM_PACKAGES"}
+    known |= {"NPM_CONFIG_GLOBALCONFIG", "PIP_BREAK_SYSTEM_PACKAGES"}
     assert set(found["environment"]) <= known
     assert [name for name, value in found["environment"].items() if CANARY in value and name != "PROBE"] == []
 
