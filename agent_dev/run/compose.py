@@ -11,6 +11,8 @@ from agent_dev.sandbox.plan import SessionSpec
 from agent_dev.session.root import Root
 from agent_dev.value import Value
 
+_LARGEST_NPM_CONFIG = 1 << 16
+
 
 class SessionMounts(Value):
     """The session's part of the sandbox: its id, overlay roots, caches and private git directories."""
@@ -59,6 +61,7 @@ def compose_spec(prepared: PreparedRun, mounts: SessionMounts, passed: PassedCon
         ro=prepared.ro,
         rw=prepared.rw,
         control_socket=_control_socket(prepared, folder),
+        npm_config=_npm_config(),
         files=(*passed.files, *_files(prepared, environ), *containers.files),
         env=(
             *plan.allowed_env(prepared.settings.profile, environ),
@@ -117,6 +120,18 @@ def _ssh_agent(prepared: PreparedRun, folder: str) -> tuple[plan.Bind, ...]:
     from agent_dev.ssh_agent.filter_options import SOCKET_NAME  # only with `ssh`
 
     return (plan.Bind(shared_sockets.SSH_AGENT, f"{folder}/{SOCKET_NAME}"),)
+
+
+def _npm_config() -> bytes:
+    """Return the system's settings of npm, such as a registry, which npm does not read if it gets another global file."""
+    found = b""
+    for path in ("/usr/etc/npmrc", "/usr/local/etc/npmrc"):  # visible inside, too; the second belongs to the first npm on PATH
+        try:
+            with open(path, "rb", 0) as file:
+                found += file.read(_LARGEST_NPM_CONFIG) + b"\n"
+        except OSError:
+            continue  # most systems have none
+    return found
 
 
 def _clipboard(prepared: PreparedRun, folder: str) -> tuple[tuple[plan.Bind, ...], tuple[str, ...]]:

@@ -156,6 +156,7 @@ class SessionSpec(Value):
     rw: tuple[str, ...] = ()
     direct_root: str = ""  # the root, bound writable instead of an overlay
     files: tuple[tuple[str, bytes], ...] = ()
+    npm_config: bytes = b""  # the system's settings of npm
     env: tuple[tuple[str, str], ...] = ()  # from the user's environment, already filtered
     brokered_env: tuple[tuple[str, str], ...] = ()  # variables with stand-in keys
 
@@ -234,7 +235,7 @@ def _home_mounts(machine: Machine, setting: SessionSpec) -> tuple[Mount, ...]:
     return (
         *((File(f"{RUN}/gitconfig", setting.git_config),) if setting.git_config else ()),
         # `npm install -g` works. A variable would do that, too, but nvm refuses to work with it.
-        File(NPM_CONFIG, b"prefix=${HOME}/.local/agent\n"),
+        File(NPM_CONFIG, setting.npm_config + b"prefix=${HOME}/.local/agent\n"),
         *(File(path, data) for path, data in setting.files),
         Bind(machine.home, setting.agent_home, writable=True),
         *_views(setting, setting.tools),
