@@ -47,7 +47,8 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str, named: str = "")
         return
     for ref in result.refs:
         print_outcome(f"{ref_label(ref.name)} reset to {ref.new[:10] or 'nothing'}")
-    old_paths = {result.renames[key] for key in result.paths if result.renames.get(key) in result.paths}
+    every = frozenset(result.paths)  # a search in the tuple for each path took 12 s for 30,000
+    old_paths = {old for new, old in result.renames.items() if new in every and old in every}
     paths = [key for key in result.paths if key not in old_paths]
     rows = [f"{verb} {_describe_path(key, result, is_renamed=result.renames.get(key) in old_paths)}" for key in paths]
     print_limited(rows, f"{verb} {{}} more", print_outcome)

@@ -57,6 +57,18 @@ def test_a_conflict_counts_as_left(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged, 2 left in the session (agent-dev undo)"
 
 
+def test_printing_an_undo_does_not_search_all_paths_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    class Unsearchable(tuple[Key, ...]):
+        __slots__ = ()
+
+        def __contains__(self, key: object) -> bool:
+            raise AssertionError("30,000 of these searches took 12 s")
+
+    renames = {KEYS[1]: KEYS[0]}
+    undo.print_undo(UndoResult("m", ("/r",), Unsearchable(KEYS), (), renames=renames, name="p"), as_json=False, verb=undo.UNDONE)
+    assert "2 changes undone" in capsys.readouterr().out
+
+
 def test_a_redo_prints_no_unknown_counts(capsys: pytest.CaptureFixture[str]) -> None:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(0))
     undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], (), name="p"), as_json=False, verb=undo.REDONE)
