@@ -84,7 +84,7 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
     parts = _saved_slots(merge, "part")
     done = tuple(change for change in applied_changes(merge) if not change.is_from_commit)
     applied = tuple(change for change in done if change.key not in parts)
-    keys = {change.key for change in applied}
+    keys, recorded = {change.key for change in applied}, _recorded_earlier(merge)
     remaining = tuple(change for change in review.changes.changes if change.key not in keys)
     is_all = not remaining and not review.changes.problems and not has_commits_left(review)  # unreadable changes stay
     if is_all:
@@ -96,7 +96,7 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
         tree.close_directories()
         skip = (b".git",) if refs.has_private_git_dir(review.record, number) else ()
         root_changes = tuple(change for change in applied if change.key.root == number)
-        root_done = tuple(change for change in done if change.key.root == number)
+        root_done = tuple(change for change in done if change.key.root == number and change.key not in recorded)
         unknown = _unknown_paths(tree, review.lower_snapshot.entries(number), skip) if root_changes and not is_all else ()
         if root_done:
             now = _current_entries(merge, review, number, root_done)
@@ -120,6 +120,17 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
     durable.sync_file_system_of(review.session.folder)  # else a power cut after `FINISHED` could restore removed changes
     background_removal.remove_in_background(aside)
     return is_all
+
+
+def _recorded_earlier(merge: merge_execution.Merge) -> frozenset[Key]:
+    """Return the keys of changes that an earlier phase applied, if this one continues it.
+
+    Recorded again, their new base versions would replace those that an undo restores.
+    """
+    earlier = frozenset(merge.journal.applied_ops()) - frozenset(merge.journal.phases[-1].numbers)
+    if not earlier:
+        return frozenset()
+    return frozenset(change.key for change in applied_changes(merge, tuple(earlier)) if not change.is_session_only)
 
 
 def has_commits_left(review: Review) -> bool:

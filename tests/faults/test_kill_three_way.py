@@ -151,5 +151,5 @@ def test_a_disk_failing_anywhere_loses_nothing(
                 faults.call(act, one)
             one.expect_nothing_lost()
         points += more
-        number += STRIDE
+        number += 1 if name == "EACCES" else STRIDE  # its few points differ most
     record_property("points", points)

@@ -19,9 +19,8 @@ from typing import TypeVar
 from unittest import mock
 
 from agent_dev.fs import background_removal, walk
-from agent_dev.fs.entry import Entry, WalkedEntry
+from agent_dev.fs.entry import Entry
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.fs.unlocked_directories import UnlockedDirectories
 from agent_dev.linux import syscalls
 from agent_dev.merge_engine import slots
 from agent_dev.merge_engine.journal import EntryMark
@@ -292,25 +291,18 @@ class RebuiltDisk:
     @contextmanager
     def seen(self) -> Iterator[None]:
         """Let everything in this process that reads the disk see the recorded numbers."""
-        look, own_mark = walk._look, slots._mark
+        own_entry, own_mark = walk._entry, slots._mark
 
-        def _look(
-            folder: int,
-            name: bytes,
-            path: bytes,
-            opened: UnlockedDirectories | None = None,
-            *,
-            attributes: bool,
-            is_ours: bool = False,
-        ) -> WalkedEntry:
-            found = look(folder, name, path, opened, attributes=attributes, is_ours=is_ours)
-            return replace(found, entry=self._as_recorded(found.entry))
+        def _entry(
+            folder: int, name: bytes, status: os.stat_result, mode: int, attributes: tuple[tuple[str, bytes], ...]
+        ) -> Entry:
+            return self._as_recorded(own_entry(folder, name, status, mode, attributes))
 
         def _mark(status: os.stat_result) -> EntryMark:
             return self._as_recorded(own_mark(status))
 
         with (
-            mock.patch.object(walk, "_look", _look),
+            mock.patch.object(walk, "_entry", _entry),
             mock.patch.object(slots, "_mark", _mark),
             mock.patch.object(os, "fsync", _nothing),
             mock.patch.object(syscalls, "syncfs", _nothing),
