@@ -149,8 +149,10 @@ def test_lines_can_be_selected_in_the_split_view(shop: AgentDev, repo: Path) -> 
     work(shop, EDIT)
     with review(shop, cols=160) as terminal:
         go_to(terminal, "code.py")
-        terminal.keys("s", "enter")
+        terminal.keys("s")
         terminal.wait_for(lambda text: any("return 1 " in line and "return 100" in line for line in text.splitlines()))
+        terminal.keys("enter")
+        terminal.wait_for("hunk 1 of 2")
         terminal.keys("space")
         terminal.wait_for("partly selected")
         apply(terminal)
