@@ -70,11 +70,12 @@ def _start_clipboard(prepared: PreparedRun, session: store.Session, environ: dic
 
 def clipboard_notices(job: "RunJob", record: store.Record) -> tuple[str, ...]:
     """Return how many images of the clipboard the agent has read."""
-    from agent_dev.session import events  # after the agent
+    from agent_dev.overlay.labels import format_count  # after the agent
+    from agent_dev.session import events
 
     rows = events.read_events(job.session, record).rows
     images = [row for row in rows if row["event"] == events.CLIPBOARD and row.get("image") and row["time"] >= record["launched"]]
-    return (f"the agent read {len(images)} image{'s' * (len(images) > 1)} from your clipboard",) if images else ()
+    return (f"the agent read {format_count(len(images), 'image')} from your clipboard",) if images else ()
 
 
 def net_record(prepared: PreparedRun) -> "store.NetRecord":

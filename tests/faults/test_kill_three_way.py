@@ -151,5 +151,5 @@ def test_a_disk_failing_anywhere_loses_nothing(
                 faults.call(act, one)
             one.expect_nothing_lost()
         points += more
-        number += 1 if name == "EACCES" else STRIDE  # its few points differ most
+        number += 1 if name == "EACCES" else STRIDE  # a skipped point would be a path whose failure is never tried
     record_property("points", points)
