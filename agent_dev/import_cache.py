@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _FOLDER = f"{_PACKAGE}/__pycache__"
 _PATH = f"{_FOLDER}/start.{sys.implementation.cache_tag}.cache"
+_IN_SETUP_PROCESS = ("agent_dev.sandbox.joining", "agent_dev.sandbox.joining.step", "agent_dev.sandbox.joining.service")
 
 
 class _CachedLoader(SourceFileLoader):
@@ -83,9 +84,11 @@ def can_be_renewed() -> bool:
 
 def renew() -> None:
     """Write the file with the modules that the start needed. Raises OSError."""
+    from importlib import import_module  # not during a start
+
     rows: Modules = {}
-    for name in _CachedLoader.needed:
-        spec = sys.modules[name].__spec__
+    for name in (*_CachedLoader.needed, *_IN_SETUP_PROCESS):
+        spec = import_module(name).__spec__
         if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
             continue
         status = os.stat(spec.origin)

@@ -18,6 +18,7 @@ START = "import agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session
 COUNT = START + textwrap.dedent(
     """
     import sys
+    import agent_dev.sandbox.joining.service  # as the setup process does
     own = [module for name, module in sys.modules.items() if name.startswith("agent_dev.")]
     print(sum(type(module.__spec__.loader).__name__ == "_CachedLoader" for module in own), len(own))
     print(import_cache.can_be_renewed())
