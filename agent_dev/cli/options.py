@@ -61,7 +61,9 @@ def parse(argv: list[str]) -> tuple[RunOptions, list[str], bool]:
     except InvalidOption as error:
         if error.is_known:
             raise UsageError(message=f"{error.option} needs a value", hint=_HINT) from None
-        raise UsageError(message=f"unknown option {error.option}", hint=f"{_HINT}; the agent's options follow its name") from None
+        is_of_run = error.option.partition("=")[0] == "--direct"
+        hint = f"agent-dev run {error.option} AGENT" if is_of_run else f"{_HINT}; the agent's options follow its name"
+        raise UsageError(message=f"unknown option {error.option}", hint=hint) from None
     is_separated = rest[:1] == ["--"]
     if is_plain and rest:
         raise UsageError(message=f"--plain takes no argument: {rest[0]}", hint="agent-dev --plain, or agent-dev merge --plain")

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import shlex
+import stat
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -30,6 +31,7 @@ from agent_dev.session.sessions import CommandContext
 _ABOUT, AFTER_FOLDER, _ROUNDS = "about.json", "after", "rounds"
 _LOCK = "lock"
 _FEW = 5
+_ENTER_AND_LIST = stat.S_IRUSR | stat.S_IXUSR  # the snapshot needed both
 _MANY = 256  # repositories; each needs mounts, and bubblewrap supports a few thousand
 
 
@@ -55,6 +57,7 @@ class RunSnapshot:
     skipped_names: tuple[bytes, ...] = (b".git",)
     missing: tuple[str, ...] = ()
     overlay_attributes: tuple[tuple[str, str], ...] = ()  # overlay attributes that existed before
+    root_mode: int = 0  # of the root before the run; 0 if not recorded
 
 
 def take_snapshot(prepared: PreparedRun, request: RunRequest, notice: merge.Notify) -> RunSnapshot:
@@ -80,9 +83,9 @@ def take_snapshot(prepared: PreparedRun, request: RunRequest, notice: merge.Noti
             raise CannotStart(message=f"{root} holds {len(repositories)} git repositories", hint=hint)
         found = snapshot_providers.take_snapshot(_snapshot_spec(root, folder, prepared, request.environ), provider)
         marks = tuple(sorted(overlay_attributes.find_attributes(root, skip=skip)))
-        missing = found.problems
+        missing, mode = found.problems, stat.S_IMODE(os.stat(root).st_mode)
         run_snapshot = RunSnapshot(
-            name, folder, root, request.arguments, time.time_ns(), 0, found, "", repositories, (), skip, missing, marks
+            name, folder, root, request.arguments, time.time_ns(), 0, found, "", repositories, (), skip, missing, marks, mode
         )
         _write(run_snapshot)
     except OSError as error:
@@ -144,8 +147,19 @@ def _restore_modes(run_snapshot: RunSnapshot, notice: merge.Notify) -> None:
         notice(f"cannot restore the modes of directories in {visible(run_snapshot.root)}: {error.strerror}")
 
 
+def _unlock_root(run_snapshot: RunSnapshot, notice: merge.Notify) -> None:
+    """Restore the mode of a root that its owner can no longer enter. Raises OSError."""
+    status = os.stat(run_snapshot.root, follow_symlinks=False)
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid == os.geteuid() and mode & _ENTER_AND_LIST != _ENTER_AND_LIST:
+        before = run_snapshot.root_mode or mode | stat.S_IRWXU
+        os.chmod(run_snapshot.root, before)
+        notice(f"the agent left {visible(run_snapshot.root)} with mode {mode:03o}; its mode is {before:03o} again")
+
+
 def disable_repositories(run_snapshot: RunSnapshot, notice: merge.Notify) -> RunSnapshot:
     """Disable the git repositories that an agent created, and report them: git would run their hooks and use their settings."""
+    _unlock_root(run_snapshot, notice)
     skip = (*run_snapshot.skipped_names, *map(os.fsencode, snapshot_names.snapshots_in(run_snapshot.root)))
     overlay_attributes.remove_attributes(
         run_snapshot.root, overlay_attributes.find_attributes(run_snapshot.root, skip=skip) - set(run_snapshot.overlay_attributes)
@@ -268,6 +282,7 @@ def _write(run_snapshot: RunSnapshot) -> None:
         "has_git": bool(run_snapshot.skipped_names),
         "missing": list(run_snapshot.missing),
         "marks": list(run_snapshot.overlay_attributes),
+        "root_mode": run_snapshot.root_mode,
     }
     state_files.replace_file(f"{run_snapshot.folder}/{_ABOUT}", json.dumps(row).encode(), is_durable=True)
 
@@ -305,6 +320,7 @@ def _from_row(name: str, folder: str, row: dict[str, Any]) -> RunSnapshot:
         skipped_names=(b".git",) if row.get("has_git", True) else (),
         missing=tuple(row.get("missing", ())),
         overlay_attributes=tuple((path, name) for path, name in row.get("marks", ())),
+        root_mode=row.get("root_mode", 0) & 0o7777,
     )
 
 

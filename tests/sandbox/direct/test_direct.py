@@ -294,6 +294,13 @@ if os.getuid():  # root can read every file
         assert tree(plain.repo) == before
         assert not list(plain.state.glob("snapshots/*/opened"))
 
+    def test_a_repository_that_the_agent_closed_can_be_entered_and_restored(plain: AgentDev) -> None:
+        before = tree(plain.repo)
+        told = ran(plain, "echo changed >README.md; chmod 0 .")
+        assert f"the agent left {plain.repo} with mode 000; its mode is " in told
+        done = plain("restore")
+        assert (done.returncode, tree(plain.repo)) == (0, before), done.stderr
+
     def test_an_unreadable_directory_of_the_user_stays_in_a_restore(plain: AgentDev) -> None:
         (plain.repo / "folder").chmod(0)
         ran(plain, "echo changed >README.md; mkdir made; chmod 0 made")
@@ -381,6 +388,11 @@ def test_a_full_state_directory_prevents_the_start(plain: AgentDev) -> None:
     (plain.state / "snapshots").write_text("in the way")
     done = plain("run", "--direct", "--", "touch", "x")
     assert (done.returncode, "the state directory" in done.stderr, (plain.repo / "x").exists()) == (125, True, False)
+
+
+def test_the_option_in_another_place_is_explained(plain: AgentDev) -> None:
+    done = plain("--direct=copy", "true")
+    assert (done.returncode, "hint: agent-dev run --direct=copy AGENT" in done.stderr) == (2, True)
 
 
 def test_a_missing_snapshot_and_a_repository_without_one_are_reported(plain: AgentDev) -> None:
