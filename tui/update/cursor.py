@@ -145,11 +145,12 @@ def focus_pane(state: State, pane: Pane) -> State:
         return state
     diff = replace(state.diff, anchor=-1)
     if pane is Pane.DIFF and not diff.cursor and diff.document.key is not None:
-        diff = replace(diff, cursor=_first_selectable_row(diff.document))
+        diff = replace(diff, cursor=first_selectable_row(diff.document))
     return replace(state, pane=pane, diff=diff, list_anchor=-1)
 
 
-def _first_selectable_row(document: Document) -> int:
+def first_selectable_row(document: Document) -> int:
+    """Return the row at which the diff pane is entered: one that can be selected, or the first hunk."""
     first = document.hunk_rows[0] if document.hunk_rows else 0
     return next((row for row, one in enumerate(document.rows[:first]) if one.part is not None), first)
 

@@ -122,7 +122,10 @@ def _show_diff(state: State, document: Document) -> State:
     diff = state.diff
     if diff.key != document.key:
         return state  # outdated: the cursor has moved
-    cursor = _find_same_line(diff.document, diff.cursor, document)
+    if state.pane is Pane.DIFF and not diff.cursor and not diff.document.rows:  # entered before it was loaded
+        cursor = moving.first_selectable_row(document)
+    else:
+        cursor = _find_same_line(diff.document, diff.cursor, document)
     return replace(state, diff=replace(diff, document=document, cursor=cursor, anchor=-1))
 
 

@@ -51,6 +51,12 @@ def test_hunks_are_visited_in_order_and_the_last_one_is_reported() -> None:
     assert "last hunk" in after(state, HunkMoved(1), HunkMoved(1)).message
 
 
+def test_a_diff_that_was_entered_before_it_was_loaded_shows_its_first_hunk() -> None:
+    state = after(shop(), EnterPressed(), rows(50, (4, 20, 33)))
+    assert (state.pane, state.diff.cursor) == (Pane.DIFF, 4)
+    assert after(state, CursorMovedTo(0), rows(50, (4, 20, 33))).diff.cursor == 0  # loaded again
+
+
 def test_next_change_skips_headings_and_keeps_the_diff_open() -> None:
     state = after(shop(), EnterPressed(), ChangeMoved(1))
     assert state.change is not None
