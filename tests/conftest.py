@@ -107,7 +107,8 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "only_redis: of what needs a Redis server, whose package starts a service; not in a run without"
     )
-    config.addinivalue_line("markers", "only_x11: of what needs Xvfb, a server of 55 MB, and xclip; not in a run without")
+    config.addinivalue_line("markers", "only_x11: of what needs Xvfb and xclip; not in a run without")
+    config.addinivalue_line("markers", "only_wayland: of what needs sway, which refuses root, and wl-copy; not in a run without")
     config.addinivalue_line("markers", "only_podman: of containers in the sandbox; only for an ordinary user who has podman")
     config.addinivalue_line("markers", "only_rootless_podman: of agent-dev in a container; only for a user who can start one")
     config.addinivalue_line("markers", "only_sshd: of what needs an OpenSSH server; not in a run without one that can work")
@@ -123,7 +124,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_rootless_podman": has_rootless_podman(),
         "only_redis": bool(shutil.which("redis-server")),
         "only_chromium": bool(find_chromium()),
-        "only_x11": bool(shutil.which("Xvfb") and shutil.which("xclip")),
+        "only_x11": all(map(shutil.which, ("Xvfb", "xclip"))),
+        "only_wayland": os.getuid() != 0 and all(map(shutil.which, ("sway", "wl-copy", "wl-paste"))),
         "slow": scale.SCALE >= scale.EVERY_TEST,
         "real_agents": bool(os.environ.get("AGENT_DEV_TEST_AGENTS")),
     }

@@ -9,6 +9,7 @@ from agent_dev.cli.console import warn
 from agent_dev.cli.render.format import SHORTEST_COMMAND, command_text
 from agent_dev.errors import UsageError
 from agent_dev.session import sessions, store
+from agent_dev.session.origin import typed_words
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 _COLUMNS = 80
@@ -35,7 +36,7 @@ def ask_session(found: Sequence[ListedSession], words: tuple[str, str, str], hin
         raise UsageError(message=f"several sessions are {state}: {', '.join(one.name for one in found)}", hint=hint)
     for number, one in enumerate(found, 1):
         row = f"{number}: {one.name}, {one.state}: "
-        warn(row + command_text(one.record["command"], max(_COLUMNS - len(f"agent-dev: {row}"), SHORTEST_COMMAND)))
+        warn(row + command_text(typed_words(one.record), max(_COLUMNS - len(f"agent-dev: {row}"), SHORTEST_COMMAND)))
     typeahead.drop_typeahead()
     sys.stderr.write(f"agent-dev: {verb} which session? [1-{len(found)}, enter: none] ")
     sys.stderr.flush()

@@ -83,7 +83,7 @@ settings and maintenance
   init                       ask for settings and write config.yaml
   install AGENT…             install agents in the agent home; --list
   outdated                   list agents that have a newer version
-  why PATH|HOST              say why an agent sees or reaches it, or not
+  why PATH|HOST|COMMAND      say why an agent sees, reaches or runs it, or not
   learn AGENT                run an agent and note what it misses
   show AGENT                 show the sandbox and the settings of a run
   profiles                   list the profiles

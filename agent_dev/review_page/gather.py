@@ -42,7 +42,7 @@ from agent_dev.review_page.content import (
 )
 from agent_dev.review_page.side_by_side import compare_texts, convert_patch
 from agent_dev.review_page.three_way import cells, compare_versions
-from agent_dev.session.origin import describe_origin
+from agent_dev.session.origin import describe_origin, typed_words
 from agent_dev.session.sessions import ListedSession
 
 _MAX_CHANGES = 2000
@@ -98,7 +98,7 @@ def create_page(
     roots = review.record["roots"]
     ordered = sorted(changes.changes, key=_rank)
     shown = ordered[:_MAX_CHANGES]
-    facts = [("session", one.session.id), ("state", one.state), ("command", " ".join(map(str, review.record["command"])))]
+    facts = [("session", one.session.id), ("state", one.state), ("command", " ".join(typed_words(review.record)))]
     facts += [("directory", root) for root in roots]
     facts += [("imported", origin)] if (origin := describe_origin(review.record)) else []
     return ReviewPage(

@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -34,8 +35,20 @@ class Explanation:
     changes: tuple[str, ...] = ()
 
 
-def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec) -> Explanation:
-    """Explain an absolute path, as seen in the sandbox of a prepared run."""
+def is_made(path: str, prepared: PreparedRun, folder: str) -> bool:
+    """Return whether a session, given by its folder, has a new or changed version of a path."""
+    for number, root in enumerate((prepared.location.root, *prepared.overlays)):
+        if is_below(path, root) and path != root:
+            try:
+                status = os.lstat(f"{folder}/roots/{number}/upper{path[len(root) :]}")
+            except OSError:
+                continue  # not there, or unreadable
+            return not (stat.S_ISCHR(status.st_mode) and status.st_rdev == 0)  # a whiteout
+    return False
+
+
+def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec, *, is_made: bool = False) -> Explanation:
+    """Explain an absolute path, as seen in the sandbox of a prepared run. `is_made`: its session has a version of its own."""
     mounts = plan.build_plan(prepared.settings.profile, prepared.machine, spec).mounts
     mount = next((one for one in reversed(mounts) if is_below(path, one.target)), None)
     show: tuple[str, ...] = (f"agent-dev --ro {path} AGENT", f"ro: [{path}] in {_CONFIG}")
@@ -52,7 +65,9 @@ def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec) -> Explana
         state, text, changes = VISIBLE, "read-only", _ways_to_write(path, prepared)
     else:
         state, text = _describe_own(mount, prepared)
-    if state in (VISIBLE, WRITABLE) and not _exists(path, mount):
+    if is_made:
+        text += "; this session has a version of its own"
+    elif state in (VISIBLE, WRITABLE) and not _exists(path, mount):
         text += ABSENT
     return Explanation(path, state, text, _origin(path, state, prepared), changes)
 

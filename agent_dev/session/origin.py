@@ -1,9 +1,23 @@
-"""Describe the origin of an imported session: its signer, and the host that made the bundle, by its own account."""
+"""Describe the origin of a session: the words that started it; the signer and host of an imported one, by its own account."""
+
+import os
 
 from agent_dev.sanitize import visible
 from agent_dev.session.store import Record
 
 UNKNOWN_KEY = "an unknown key"  # the signer of a bundle whose key is not among git's allowed signers
+
+
+def typed_words(record: Record) -> tuple[str, ...]:
+    """Return the words that started a session, and its prompt; its command if another one was run in it since.
+
+    The command of an agent also has the words of its profile and the instructions, which are 20 lines.
+    """
+    command, words = tuple(map(str, record["command"])), tuple(map(str, record.get("words", ())))
+    if not words or record.get("is_command") or not command or os.path.basename(command[0]) != os.path.basename(words[0]):
+        return command
+    prompt = str(record["options"].get("prompt") or "")
+    return (*words, prompt) if prompt else words
 
 
 def describe_origin(record: Record) -> str:

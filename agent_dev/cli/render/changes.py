@@ -35,7 +35,7 @@ from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count, kind
 from agent_dev.sandbox.attaching.state import is_detached
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals
-from agent_dev.session.origin import describe_origin, origin_as_json
+from agent_dev.session.origin import describe_origin, origin_as_json, typed_words
 from agent_dev.session.published import ListedPort, read_published, url_of
 from agent_dev.session.sessions import ListedSession
 from agent_dev.session.store import MERGED, RUNNING
@@ -277,7 +277,7 @@ def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
     waiting = approvals.count_by_kind(one.session.folder) if one.state == RUNNING else (0, 0)
     note = ", ".join(text for text in (describe_origin(one.record), _describe_waiting(*waiting)) if text)
     shown_state = f"{one.state}, detached" if _is_detached(one) else one.state
-    return one.name, shown_state, when, command_text(one.record["command"]), session_id, root, note
+    return one.name, shown_state, when, command_text(typed_words(one.record)), session_id, root, note
 
 
 def _describe_waiting(commands: int, connections: int) -> str:

@@ -24,6 +24,7 @@ from agent_dev.overlay.labels import (
     type_name,
 )
 from agent_dev.sanitize import visible
+from agent_dev.session.origin import typed_words
 from agent_dev.session.sessions import ListedSession
 from agent_dev.session.store import KILLED, RUNNING, WAITING, Record
 
@@ -108,7 +109,7 @@ def session_line(one: ListedSession, palette: Palette = PLAIN) -> str:
     state = palette.paint(one.state, STATE_TONES.get(one.state))
     start, end = f"session {one.name}, ", f" in {short_path(str(one.record['root']))}"
     width = terminal_width() - len(start) - len(f"{one.state}: ") - len(end)
-    return f"{start}{state}: {command_text(one.record['command'], max(width, SHORTEST_COMMAND))}{end}"
+    return f"{start}{state}: {command_text(typed_words(one.record), max(width, SHORTEST_COMMAND))}{end}"
 
 
 def format_table(rows: Sequence[Sequence[str]]) -> Iterable[str]:

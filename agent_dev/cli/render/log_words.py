@@ -1,11 +1,14 @@
 """The events, commands and connections of a session's log in words."""
 
 import shlex
+import sys
 from collections.abc import Callable, Mapping, Sequence
 
+from agent_dev.cli.render.format import cut_text
 from agent_dev.overlay.labels import format_count
 
 Row = Mapping[str, object]
+_LONGEST_WORD = 60  # characters of a word of the command that started
 _ANSWERS = {"yes": "  approved once", "session": "  approved for the session", "always": "  always approved"}
 
 
@@ -49,7 +52,7 @@ def describe_connection(row: Row) -> str:
 
 
 def _start(row: Row) -> str:
-    return f"started {_argv(row.get('argv'))}, profile {row.get('profile')}"
+    return f"started {_argv(row.get('argv'), _LONGEST_WORD)}, profile {row.get('profile')}"
 
 
 def _checkpoint(row: Row) -> str:
@@ -107,9 +110,10 @@ def _count(row: Row, key: str, noun: str) -> str:
     return format_count(value if isinstance(value, int) else 0, noun)
 
 
-def _argv(value: object) -> str:
+def _argv(value: object, longest: int = sys.maxsize) -> str:
+    """Return a command, each word cut to `longest` characters: the instructions of an agent are 20 lines."""
     words: Sequence[object] = value if isinstance(value, (list, tuple)) else [value]
-    return shlex.join(str(word) for word in words if word is not None)
+    return shlex.join(cut_text(str(word), longest) for word in words if word is not None)
 
 
 _EVENTS: dict[str, Callable[[Row], str]] = {

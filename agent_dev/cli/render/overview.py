@@ -9,6 +9,7 @@ from agent_dev.cli.render.format import command_text, cut_text, format_table
 from agent_dev.cli.render.question_words import count_questions
 from agent_dev.sanitize import visible
 from agent_dev.session import store
+from agent_dev.session.origin import typed_words
 from agent_dev.session.sessions import ListedSession
 
 ABOUT = """\
@@ -119,7 +120,7 @@ def _session(one: ListedSession) -> tuple[str, ...]:
     if one.problem:
         return f"{'damaged':9}", one.session.id, visible(one.problem), ""
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.record["started"] // 10**9))
-    return f"{one.state:9}", one.name, when, command_text(one.record["command"])
+    return f"{one.state:9}", one.name, when, command_text(typed_words(one.record))
 
 
 def _agents(agents: InstalledAgents) -> Iterator[str]:

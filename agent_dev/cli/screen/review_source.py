@@ -28,7 +28,7 @@ from agent_dev.overlay.labels import RISK_SIGN
 from agent_dev.overlay.selection import Selection
 from agent_dev.policy.command_risks import find_command_risks
 from agent_dev.session import store
-from agent_dev.session.origin import describe_origin
+from agent_dev.session.origin import describe_origin, typed_words
 from agent_dev.session.sessions import CommandContext
 from tui.model.tabs import ImportMode, Tab, TabEntry
 from tui.model.totals import LineCount
@@ -63,7 +63,7 @@ class ReviewSource:
         self.root = str(record["root"])
         self.roots: tuple[str, ...] = tuple(record["roots"])
         origin = describe_origin(record)
-        self.command = (*([f"[{origin}]"] if origin else ()), *map(str, record["command"]))
+        self.command = (*([f"[{origin}]"] if origin else ()), *typed_words(record))
         self.tabs = _tabs(review)
         self._fits = dict(review.reconciliations)  # as opened: a conflict can be resolved again, differently
         self._conflicts = {change.key: change for change in review.changes.changes if change.conflict}

@@ -13,6 +13,7 @@ from agent_dev.cli.watch.log_tail import LogTail
 from agent_dev.errors import UnreadableSession
 from agent_dev.session import approvals, store
 from agent_dev.session import events as session_events
+from agent_dev.session.origin import typed_words
 from agent_dev.session.sessions import ListedSession, current_state
 
 _PATIENCE = 2.0  # seconds that the launcher has to log the end after it recorded that
@@ -91,7 +92,7 @@ class ActivityReader:
             "root": record["root"],
             "command": record["command"],
         }
-        return Event(EventKind.SESSION, record["started"], f"{self._one.name}: {_command_line(record['command'])}", details)
+        return Event(EventKind.SESSION, record["started"], f"{self._one.name}: {_command_line(typed_words(record))}", details)
 
     def _read_commands(self) -> list[Event]:
         return [event for row in self._commands.read() if (event := _command_event(row))]

@@ -1,9 +1,10 @@
-"""The clipboard of a user's desktop: a scripted one, and one of a real X server."""
+"""The clipboard of a user's desktop: a scripted one, and those of a real X server and a real Wayland compositor."""
 
 import os
 import shlex
 import struct
 import subprocess
+import tempfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,21 +64,50 @@ def scripted_clipboard(folder: Path) -> ScriptedClipboard:
     return made
 
 
+@dataclass(frozen=True)
+class Desktop:
+    """A running X server or Wayland compositor, by the variables that its programs have, and the program that copies."""
+
+    environ: dict[str, str]
+    copying: tuple[str, ...]
+
+    def copy(self, path: Path, kind: str) -> None:
+        """Put a file into the clipboard as a type."""
+        with path.open("rb") as file:
+            subprocess.run([*self.copying, kind], stdin=file, env={**os.environ, **self.environ}, check=True, timeout=20)
+
+
 @contextmanager
-def x_server() -> Iterator[str]:
-    """Run an X server; yield the name of its display."""
+def x11_desktop() -> Iterator[Desktop]:
+    """Run an X server without a screen."""
     ready, theirs = os.pipe()
     command = ("Xvfb", "-displayfd", str(theirs), "-screen", "0", "64x64x8", "-nolisten", "tcp")
-    with subprocess.Popen(command, pass_fds=[theirs], stderr=subprocess.DEVNULL) as server:
+    with _running(command, ready, theirs, {}) as number:
+        yield Desktop({"DISPLAY": f":{number}"}, ("xclip", "-selection", "clipboard", "-t"))
+
+
+@contextmanager
+def wayland_desktop() -> Iterator[Desktop]:
+    """Run a Wayland compositor without a screen: sway, since weston lets only the focused window read the clipboard."""
+    ready, theirs = os.pipe()
+    with tempfile.TemporaryDirectory() as folder:  # not below the test's: the path of a socket is short
+        config = Path(folder, "config")
+        config.write_text(f"xwayland disable\nexec echo $WAYLAND_DISPLAY >/proc/self/fd/{theirs}\n")
+        environ = {"XDG_RUNTIME_DIR": folder}
+        headless = {"WLR_BACKENDS": "headless", "WLR_LIBINPUT_NO_DEVICES": "1", "WLR_RENDERER": "pixman"}
+        with _running(("sway", "--config", str(config)), ready, theirs, environ | headless) as name:
+            yield Desktop({**environ, "WAYLAND_DISPLAY": name}, ("wl-copy", "--type"))
+
+
+@contextmanager
+def _running(command: tuple[str, ...], ready: int, theirs: int, environ: dict[str, str]) -> Iterator[str]:
+    """Run a server; yield the line that it writes into a pipe once it is ready."""
+    with subprocess.Popen(command, pass_fds=[theirs], stderr=subprocess.DEVNULL, env={**os.environ, **environ}) as server:
         os.close(theirs)
         try:
             with os.fdopen(ready) as pipe:
-                yield f":{pipe.readline().strip()}"
+                line = pipe.readline().strip()
+            assert line, f"{command[0]} did not start"
+            yield line
         finally:
             server.terminate()
-
-
-def copy_to_x(display: str, path: Path, kind: str) -> None:
-    """Put a file into the clipboard of an X server."""
-    command = ("xclip", "-selection", "clipboard", "-t", kind, "-i", path)
-    subprocess.run(command, env={**os.environ, "DISPLAY": display}, check=True, timeout=20)

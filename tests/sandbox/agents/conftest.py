@@ -19,7 +19,8 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     rows: dict[str, dict[str, str]] = defaultdict(dict)
     for outcome in ("passed", "failed", "error", "skipped"):
         for report in terminalreporter.stats.get(outcome, ()):
-            test, _, agent = getattr(report, "nodeid", "").rpartition("::")[2].rstrip("]").partition("[")
+            name = getattr(report, "nodeid", "").rpartition("::")[2].partition("@")[0]  # pytest-xdist adds @ and the group
+            test, _, agent = name.rstrip("]").partition("[")
             column = next((name for start, name in COLUMNS.items() if test.startswith(start)), "")
             if column and agent in VERSIONS:
                 words = [f"{name} {value}" for name, value in report.user_properties]

@@ -2,12 +2,16 @@
 
 import hashlib
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
 from tests.harness.program import AgentDev
-from tests.harness.servers.clipboard import PNG, ScriptedClipboard, copy_to_x, scripted_clipboard, x_server
+from tests.harness.servers.clipboard import PNG, Desktop, ScriptedClipboard, scripted_clipboard, wayland_desktop, x11_desktop
+
+RunDesktop = Callable[[], AbstractContextManager[Desktop]]
 
 SHARE = ("--no-merge", "--share", "clipboard-images", "--", "sh", "-c")
 DIGEST = hashlib.sha256(PNG).hexdigest()
@@ -63,14 +67,21 @@ def test_no_process_or_socket_is_left_of_it(agent_dev: AgentDev, clipboard: Scri
     assert not Path(session, "clipboard").exists()
 
 
-@pytest.mark.only_x11
-def test_a_real_x_server_hands_over_an_image_and_no_text(agent_dev: AgentDev, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "desktop",
+    [
+        pytest.param(x11_desktop, marks=pytest.mark.only_x11, id="X11"),
+        pytest.param(wayland_desktop, marks=pytest.mark.only_wayland, id="Wayland"),
+    ],
+)
+def test_a_real_desktop_hands_over_an_image_and_no_text(agent_dev: AgentDev, tmp_path: Path, desktop: RunDesktop) -> None:
     (tmp_path / "image.png").write_bytes(PNG)
     (tmp_path / "text").write_text("password")
-    with x_server() as display:
-        copy_to_x(display, tmp_path / "image.png", "image/png")
-        assert agent_dev(*SHARE, READ, env={"DISPLAY": display}).stdout.split() == [DIGEST, "-", DIGEST, "-"]
-        copy_to_x(display, tmp_path / "text", "UTF8_STRING")  # xclip then answers a request for any type with the text
-        done = agent_dev(*SHARE, "xclip -selection clipboard -t image/png -o; wl-paste -l", env={"DISPLAY": display})
-    assert done.stdout == ""
-    assert "xclip: the clipboard's contents are not image/png\n" in done.stderr
+    with desktop() as running:
+        running.copy(tmp_path / "image.png", "image/png")
+        assert agent_dev(*SHARE, READ, env=running.environ).stdout.split() == [DIGEST, "-", DIGEST, "-"]
+        # xclip then answers a request for any type with the text; wl-copy offers what it is told.
+        for kind in ("UTF8_STRING", "image/png"):
+            running.copy(tmp_path / "text", kind)
+            done = agent_dev(*SHARE, "xclip -selection clipboard -t image/png -o", env=running.environ)
+            assert (done.stdout, done.stderr.count("xclip: the clipboard")) == ("", 1), kind

@@ -84,14 +84,19 @@ def test_commands(agent_dev: AgentDev) -> None:
     assert reset["origin"].startswith("rule reset-hard (/")
     assert why(agent_dev, "sh")["state"] == "allow"
     assert why(agent_dev, "no-such-command")["state"] == "not found"
+    assert why(agent_dev, "git reset --hard") == reset
 
 
 def test_a_session_keeps_the_options_of_its_start(agent_dev: AgentDev, config: Path) -> None:
     extra = agent_dev.home / "extra"
     extra.mkdir()
-    agent_dev("--no-merge", "--name", "one", "--ro", str(extra), "--", "sh", "-c", "echo new > new")
+    agent_dev("--no-merge", "--name", "one", "--ro", str(extra), "--", "sh", "-c", "echo new > new.txt; rm README.md")
     assert why(agent_dev, str(extra))["state"] == "not visible"
     assert why(agent_dev, str(extra), "one")["origin"] == f"ro: {extra} (--ro)"
+    made = why(agent_dev, "new.txt", "one")  # without the session, it could be a host
+    assert (made["state"], made["text"].partition("; ")[2]) == ("writable", "this session has a version of its own")
+    gone = why(agent_dev, "README.md", "one")
+    assert (gone["state"], "version of its own" in gone["text"]) == ("writable", False)
 
 
 def test_the_text_has_the_state_the_origin_and_a_remedy(agent_dev: AgentDev, config: Path) -> None:

@@ -10,6 +10,7 @@ from agent_dev.cli.render.log_words import describe_command, describe_event
     ("row", "text"),
     [
         ({"event": "start", "argv": ["sh", "-c", "a b"], "profile": "claude"}, "started sh -c 'a b', profile claude"),
+        ({"event": "start", "argv": ["x", "y" * 80], "profile": "x"}, f"started x '{'y' * 59}…', profile x"),
         ({"event": "checkpoint", "checkpoint": 3, "cause": "timer", "changed": 1}, "checkpoint 3 (timer), 1 path changed"),
         ({"event": "checkpoint", "cause": "timer", "failed": "disk full"}, "no checkpoint (timer): disk full"),
         (

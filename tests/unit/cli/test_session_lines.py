@@ -10,6 +10,7 @@ from agent_dev.cli.render import changes
 from agent_dev.cli.render import format as lines
 from agent_dev.run.limits import missing_group_notices
 from agent_dev.session import store
+from agent_dev.session.origin import typed_words
 from agent_dev.session.sessions import ListedSession
 
 SCRIPT = ("sh", "-c", "echo one\necho two")
@@ -33,6 +34,22 @@ def listed(command: tuple[str, ...], name: str = "fix") -> ListedSession:
 )
 def test_a_command_is_its_first_line_cut_only_if_needed(argv: tuple[str, ...], width: int, text: str) -> None:
     assert lines.command_text(argv, width) == text
+
+
+@pytest.mark.parametrize(
+    ("command", "words", "prompt", "shown"),
+    [
+        ("/x/claude --flag --more -p", "claude -p", "", "claude -p"),
+        ("claude --flag", "claude", "fix it", "claude fix it"),
+        ("bash -l", "claude", "fix it", "bash -l"),  # another command was run in the session since
+        ("claude --flag", "", "", "claude --flag"),
+        ("", "claude", "", ""),
+    ],
+)
+def test_an_agents_session_shows_the_words_that_started_it(command: str, words: str, prompt: str, shown: str) -> None:
+    record: store.Record = {**store.BLANK, "command": command.split(), "words": words.split(), "options": {"prompt": prompt}}
+    assert " ".join(typed_words(record)) == shown
+    assert typed_words({**record, "is_command": True}) == tuple(command.split())
 
 
 def test_a_path_in_the_home_directory_begins_with_a_tilde(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

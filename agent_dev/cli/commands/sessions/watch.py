@@ -18,6 +18,7 @@ from agent_dev.cli.watch.live_view import LiveView, screen_lines
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, AgentDevError, UsageError
 from agent_dev.session import sessions, store
+from agent_dev.session.origin import typed_words
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 INTERVAL = 1.0  # seconds between two updates
@@ -82,7 +83,7 @@ def _print_events(reader: ActivityReader, palette: Palette, *, as_json: bool) ->
 
 def _show(one: ListedSession, reader: ActivityReader, palette: Palette) -> int:
     """Show the live view until the user quits, or the session ends."""
-    view = LiveView(one.name, command_text(one.record["command"]), one.record["started"])
+    view = LiveView(one.name, command_text(typed_words(one.record)), one.record["started"])
     end: Event | None = None
     try:
         with LiveScreen() as screen:

@@ -3,6 +3,7 @@
 import argparse
 import os
 import re
+import shlex
 import shutil
 
 from agent_dev.cli.parser import make_parser
@@ -62,17 +63,34 @@ def _prepare(args: argparse.Namespace, one: ListedSession | None, context: Comma
 def _explain(
     subject: str, command: tuple[str, ...], prepared: PreparedRun, context: CommandContext, folder: str
 ) -> why.Explanation:
-    """Explain a path (it contains a slash or exists here), a host (it looks like one), or else a command."""
-    path = os.path.join(context.cwd, os.path.expanduser(subject))
-    if not command and ("/" in subject or subject.startswith(("~", ".")) or os.path.lexists(path)):
-        folder, name = os.path.split(os.path.normpath(path))
-        full = os.path.join(os.path.realpath(folder), name)
-        return why.explain_path(full, prepared, show.preview_spec(prepared, context.environ))
+    """Explain a path (it contains a slash or exists, here or in the session), a host (it looks like one), or else a command."""
+    path = _real_path(os.path.join(context.cwd, os.path.expanduser(subject)))
+    command = command or _quoted_command(subject, path)
+    made = bool(folder) and why.is_made(path, prepared, folder)
+    if not command and ("/" in subject or subject.startswith(("~", ".")) or made or os.path.lexists(path)):
+        return why.explain_path(path, prepared, show.preview_spec(prepared, context.environ), is_made=made)
     if not command and _HOST.fullmatch(subject) and not shutil.which(subject):
         return why.explain_host(subject, prepared, folder)
     prepared = prepared.replace(command=command or (subject,))
     policy = load_policy(prepared.settings.profile.policy, prepared.machine.home, context.environ)
     return why.explain_command(prepared, policy)
+
+
+def _real_path(path: str) -> str:
+    """Return a path whose directory is resolved, not what it names itself."""
+    folder, name = os.path.split(os.path.normpath(path))
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _quoted_command(subject: str, path: str) -> tuple[str, ...]:
+    """Return the words of a command that is one word for the shell, as in `why 'rm -rf /'`; () for all else."""
+    if os.path.lexists(path) or subject.startswith(("/", "~", ".")):
+        return ()
+    try:
+        words = tuple(shlex.split(subject))
+    except ValueError:  # an open quotation
+        return ()
+    return words if len(words) > 1 else ()
 
 
 def _print(found: why.Explanation, *, as_json: bool) -> None:
