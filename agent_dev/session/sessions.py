@@ -92,6 +92,17 @@ def sessions_of_repository(context: CommandContext, *, every: bool = False) -> t
     return tuple(filter(is_included, list_sessions(context.store)))
 
 
+def sessions_of_work_trees(context: CommandContext) -> tuple[ListedSession, ...]:
+    """Return the open sessions of this repository, also those in its other work trees, and damaged ones."""
+    git = repository.find_git_dir(context.root)
+
+    def is_included(one: ListedSession) -> bool:
+        is_of_repository = git is not None and any(entry["common"] == git.common for entry in one.record["git"])
+        return bool(one.problem) or (one.state in OPEN and (is_of_repository or store.has_root(one.record, context.root)))
+
+    return tuple(filter(is_included, list_sessions(context.store)))
+
+
 def find_session(
     context: CommandContext, name: str = "", states: tuple[str, ...] = OPEN, *, damaged: bool = False
 ) -> ListedSession:

@@ -1,4 +1,4 @@
-"""Find files that several sessions of one directory have changed, without reading whole upper layers.
+"""Find files that several sessions of one directory or repository have changed, without reading whole upper layers.
 
 Only directories in the uppers of at least two sessions are listed, so a directory of 100,000 files that one session has costs
 one lookup. A running agent may change its upper at the same time, so directories are opened without following symlinks.
@@ -24,40 +24,55 @@ _CHUNK, _LARGEST = 1 << 16, 4 << 20  # bytes that are read at once, and that are
 
 @dataclass(frozen=True, slots=True)
 class SharedChange:
-    """A path, absolute, that several sessions have changed: their ids, oldest first."""
+    """A path that several sessions have changed, relative to their roots: their ids, oldest first, and the root of each."""
 
-    path: str
+    name: str
     sessions: tuple[str, ...]
+    roots: tuple[str, ...]
+
+    @property
+    def path(self) -> str:
+        """The absolute path in the root of the first session."""
+        return os.path.join(self.roots[0], self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class _Layer:
+    """The changes of a session in one root."""
+
+    session: str
+    root: str
+    upper: str
 
 
 def find_shared_changes(found: Iterable[ListedSession], environ: dict[str, str]) -> tuple[SharedChange, ...]:
     """Return the files that at least two of the open sessions have changed, sorted; ignored and unchanged ones are left out."""
-    uppers: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    uppers: dict[str, list[_Layer]] = defaultdict(list)
     untrusted: set[str] = set()
     for one in found:
         if one.problem or one.state not in OPEN or one.record["options"].get("direct"):
             continue
         untrusted.update(store.untrusted_paths(one.record))
+        repositories = {entry["root"]: entry["common"] for entry in one.record["git"]}
         for number, root in enumerate(one.record["roots"]):
-            uppers[root].append((one.session.id, one.session.root(number, root).upper))
+            layer = _Layer(one.session.id, root, one.session.root(number, root).upper)
+            uppers[repositories.get(number, root)].append(layer)
     shared: list[SharedChange] = []
-    for root, layers in uppers.items():
+    for layers in uppers.values():
         if len(layers) > 1:
-            shared += _shared_in_root(root, layers[-MAX_SESSIONS:], tuple(untrusted), environ)
+            shared += _shared_in_layers(layers[-MAX_SESSIONS:], tuple(untrusted), environ)
     return tuple(sorted(shared, key=lambda one: one.path))
 
 
-def _shared_in_root(
-    root: str, layers: list[tuple[str, str]], untrusted: tuple[str, ...], environ: dict[str, str]
-) -> Iterator[SharedChange]:
+def _shared_in_layers(layers: list[_Layer], untrusted: tuple[str, ...], environ: dict[str, str]) -> Iterator[SharedChange]:
     tops: dict[str, int] = {}
     try:
-        for session, upper in layers:
+        for layer in layers:
             try:
-                tops[session] = os.open(upper, _FOLDER)
+                tops[layer.session] = os.open(layer.upper, _FOLDER)
             except OSError:
                 continue  # just removed
-        search = _Search(root, tops, untrusted, environ)
+        search = _Search({layer.session: layer.root for layer in layers}, tops, untrusted, environ)
         yield from search.run()
     finally:
         for fd in tops.values():
@@ -65,10 +80,10 @@ def _shared_in_root(
 
 
 class _Search:
-    """A search through the uppers of one root, level by level."""
+    """A search through the uppers of one repository, level by level. `roots`, `tops`: of each session."""
 
-    def __init__(self, root: str, tops: dict[str, int], untrusted: tuple[str, ...], environ: dict[str, str]) -> None:
-        self._root, self._tops, self._untrusted, self._environ = root, tops, untrusted, environ
+    def __init__(self, roots: dict[str, str], tops: dict[str, int], untrusted: tuple[str, ...], environ: dict[str, str]) -> None:
+        self._roots, self._tops, self._untrusted, self._environ = roots, tops, untrusted, environ
         self._directories = 0
 
     def run(self) -> Iterator[SharedChange]:
@@ -88,12 +103,13 @@ class _Search:
                     changed = tuple(session for session in kinds if kinds[session] or self._is_changed(session, path))
                     if len(changed) > 1:
                         count += 1
-                        yield SharedChange(os.path.join(self._root, os.fsdecode(path)), changed)
+                        yield SharedChange(os.fsdecode(path), changed, tuple(self._roots[one] for one in changed))
 
     def _ignored(self, paths: dict[bytes, dict[str, bool]]) -> frozenset[bytes]:
         """Return the paths that git ignores; a final slash marks a directory that the user does not have."""
         asked = sorted(path + b"/" * any(kinds.values()) for path, kinds in paths.items())
-        ignored = check_ignore.find_ignored(self._root, asked, self._untrusted, self._environ)
+        root = next(iter(self._roots.values()))  # work trees have the same rules, but for changes of `.gitignore`
+        ignored = check_ignore.find_ignored(root, asked, self._untrusted, self._environ)
         return frozenset(path.rstrip(b"/") for path in ignored)
 
     def _entries(self, level: dict[bytes, tuple[str, ...]]) -> dict[bytes, dict[str, bool]]:
@@ -130,11 +146,12 @@ class _Search:
             fd = syscalls.open_below(self._tops[session], path, os.O_PATH | os.O_NOFOLLOW)
         except OSError:
             return True
+        original = os.path.join(os.fsencode(self._roots[session]), path)
         try:
             status = os.fstat(fd)
-            theirs = os.lstat(os.path.join(os.fsencode(self._root), path))
+            theirs = os.lstat(original)
             if stat.S_ISREG(status.st_mode) and _key(status) == _key(theirs) and status.st_size <= _LARGEST:
-                return not _have_equal_content(f"/proc/self/fd/{fd}", os.path.join(os.fsencode(self._root), path))
+                return not _have_equal_content(f"/proc/self/fd/{fd}", original)
         except OSError:
             return True
         finally:
@@ -155,5 +172,9 @@ def _have_equal_content(one: str, other: bytes) -> bool:
 
 
 def others_by_path(shared: Iterable[SharedChange], session: str) -> dict[str, tuple[str, ...]]:
-    """Return the paths that both one session and others have changed: path → ids of the others."""
-    return {one.path: tuple(other for other in one.sessions if other != session) for one in shared if session in one.sessions}
+    """Return the paths that both one session and others have changed: its absolute path → ids of the others."""
+    return {
+        os.path.join(one.roots[one.sessions.index(session)], one.name): tuple(id_ for id_ in one.sessions if id_ != session)
+        for one in shared
+        if session in one.sessions
+    }

@@ -6,7 +6,7 @@ agent-dev -q --no-merge --worktree one -- sh -c 'echo one >one.txt; git add one.
 first=$!
 agent-dev -q --no-merge --worktree two -- sh -c 'echo two >two.txt; git add two.txt; git commit -qm "Add two"'
 wait "$first"
-agent-dev sessions --all
+agent-dev sessions
 for name in one two; do
     agent-dev -C "$here.$name" merge --commits
     test "$(git log -1 --format=%s "$name")" = "Add $name"

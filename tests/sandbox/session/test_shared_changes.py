@@ -57,6 +57,18 @@ def test_a_running_session_counts_and_a_discarded_one_does_not(both: AgentDev) -
         assert shared(both) == {"new": 2}
 
 
+def test_sessions_of_other_work_trees_are_listed_and_compared(agent_dev: AgentDev) -> None:
+    agent_dev.ended_session("echo 1 > new; echo 1 > README.md; echo 1 > alone", "--name", "one")
+    agent_dev.ended_session("echo 2 > new; echo 2 > README.md", "--name", "two", "--worktree", "fix")
+    lines = agent_dev.do("sessions").splitlines()
+    assert [line.split()[0] for line in lines[:2]] == ["one", "two"]
+    assert "~/src/shop.fix" in lines[1]
+    assert lines[2:] == ["changed by several sessions:", "  README.md  (one, two)", "  new  (one, two)"]
+    (tree,) = {row["root"] for row in agent_dev.sessions(cwd=agent_dev.repo.with_name("shop.fix")) if row["name"] == "two"}
+    assert tree == str(agent_dev.repo.with_name("shop.fix"))
+    assert agent_dev("sessions", cwd=agent_dev.home).stdout == "no running or waiting sessions\n"
+
+
 def test_one_session_shares_nothing(agent_dev: AgentDev) -> None:
     agent_dev.ended_session("echo 1 > a", "--name", "one")
     assert shared(agent_dev) == {}

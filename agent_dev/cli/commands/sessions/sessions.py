@@ -21,18 +21,22 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         from agent_dev.cli.commands.sessions.rename_session import rename_session  # it imports modules for merging
 
         return rename_session(argv[1:], context)
-    parser = make_parser("sessions", "List the running and waiting sessions of this repository.", "agent-dev sessions --all")
+    parser = make_parser(
+        "sessions", "List the running and waiting sessions of this repository and its work trees.", "agent-dev sessions --all"
+    )
     parser.usage = "agent-dev sessions [-h] [--all] [--json]\n       agent-dev sessions rename [SESSION] NAME"
     parser.add_argument("--all", action="store_true", help="list those of all repositories, and merged and discarded ones")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_color_argument(parser)
     args = parser.parse_args(argv)
-    found = sessions.sessions_of_repository(context, every=args.all)
     if args.all:
-        found = (*discarded.list_discarded(context.store), *found)
+        found = (*discarded.list_discarded(context.store), *sessions.sessions_of_repository(context, every=True))
+    else:
+        found = sessions.sessions_of_work_trees(context)
     palette = choose_palette(context.environ, args.color)
     shared = _shared_changes(found, context)
-    output.print_sessions(found, shared, as_json=args.json, with_roots=args.all, palette=palette)
+    with_roots = args.all or any(not one.problem and one.record["root"] != context.root for one in found)
+    output.print_sessions(found, shared, as_json=args.json, with_roots=with_roots, palette=palette)
     return SUCCESS
 
 
