@@ -1,36 +1,44 @@
-"""Import the modules of a start from one file, because finding and reading a hundred files takes as long as running them.
+"""Import our modules from one file, because finding and reading a hundred files takes as long as running them.
 
 The file is next to the byte code that Python caches. As with that, a module is taken from it only while its source has the
-recorded size and time; other modules are imported as usual.
+recorded size and time; other modules are imported as usual. Those of a start come first and are read at once.
 """
 
 import marshal
 import os
 import sys
+import time
 from _frozen_importlib import ModuleSpec  # part of every interpreter; importlib.machinery takes 1 ms
 from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader
 from binascii import crc32
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
     from types import CodeType, ModuleType
 
-    # By name: the source's path, its time of modification in ns, its size in bytes, its code.
-    Modules = dict[str, tuple[str, int, int, CodeType]]
+    # By name: whether it is a package, its source's time of modification in ns and its size in bytes; the offset of its code
+    # after the index, its length and checksum.
+    Index = dict[str, tuple[bool, int, int, int, int, int]]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
+_TOP = os.path.dirname(_PACKAGE)
+_PACKAGES = (__package__, "tui")
 _FOLDER = f"{_PACKAGE}/__pycache__"
-_PATH = f"{_FOLDER}/start.{sys.implementation.cache_tag}.cache"
-_IN_SETUP_PROCESS = ("agent_dev.sandbox.joining", "agent_dev.sandbox.joining.step", "agent_dev.sandbox.joining.service")
+_PATH = f"{_FOLDER}/modules.{sys.implementation.cache_tag}.cache"
+_NEW = f"{_PATH}.new"
+_HEADER = 12  # bytes: Python's magic number, and the index's checksum and length
+_ABANDONED = 600  # seconds after which a file that was not finished is replaced
 
 
 class _CachedLoader(SourceFileLoader):
     """Finds and loads modules whose code is in the file."""
 
-    modules: "Modules" = {}  # noqa: RUF012  (typing is not imported on the launch path)
+    index: "Index" = {}  # noqa: RUF012  (typing is not imported on the launch path)
+    start = 0  # offset of the modules in the file
+    at_start = b""  # the modules of a start, the first in the file
     is_outdated = False
-    needed: "tuple[str, ...]" = ()
+    needed: "frozenset[str]" = frozenset()
 
     @classmethod
     def find_spec(
@@ -40,90 +48,138 @@ class _CachedLoader(SourceFileLoader):
         target: "ModuleType | None" = None,  # noqa: ARG003
     ) -> ModuleSpec | None:
         """Return how to load a module; None if it is not in the file, or has changed since."""
-        found = cls.modules.get(fullname)
-        if found is None:
+        if fullname.partition(".")[0] not in _PACKAGES:
             return None
-        source, changed_ns, size, _ = found
-        if not _is_unchanged(source, changed_ns, size):
+        is_package, changed_ns, size = cls.index.get(fullname, (False, 0, 0))[:3]
+        source = f"{_TOP}/{fullname.replace('.', '/')}{'/__init__' if is_package else ''}.py"
+        if not size or not _is_unchanged(source, changed_ns, size):
             cls.is_outdated = True
             return None
-        is_package = source.endswith("/__init__.py")
         spec = ModuleSpec(fullname, cls(fullname, source), origin=source, is_package=is_package)
         spec.has_location = True
         if is_package and spec.submodule_search_locations is not None:
             spec.submodule_search_locations.append(os.path.dirname(source))
         return spec
 
-    def get_code(self, fullname: str) -> "CodeType":
+    def get_code(self, fullname: str) -> "CodeType | None":
         """Return the code of a module for which there is a spec."""
-        return self.modules[fullname][3]
+        offset, length, checksum = self.index[fullname][3:]
+        is_at_start = offset + length <= len(self.at_start)
+        code = self.at_start[offset : offset + length] if is_at_start else _read(self.start + offset, length)
+        if crc32(code) == checksum:
+            return marshal.loads(code)  # type: ignore[no-any-return]  # noqa: S302  (as trusted as our sources, in whose folder it is)
+        _CachedLoader.is_outdated = True  # damaged, or replaced since
+        return super().get_code(fullname)
 
 
 def use() -> None:
     """Import modules from the file from now on, if there is one."""
-    modules = _read()
-    if modules is None:
-        _CachedLoader.is_outdated = True
-        return
-    _CachedLoader.modules = modules
+    if sys.flags.optimize:
+        return  # the file has code with assertions and docstrings
+    _CachedLoader.index, _CachedLoader.start, length = _read_index()
+    _CachedLoader.at_start = _read(_CachedLoader.start, length) if length else b""
+    _CachedLoader.is_outdated = not _CachedLoader.index
     sys.meta_path.insert(0, _CachedLoader)
 
 
 def note_start() -> None:
-    """Note that what is imported now is what a start needs."""
+    """Note that what has been imported is what a start needs."""
     if _CachedLoader.is_outdated:
-        _CachedLoader.needed = tuple(name for name in sys.modules if name.partition(".")[0] == __package__)
+        _CachedLoader.needed = frozenset(sys.modules)
 
 
 def can_be_renewed() -> bool:
     """Return whether there is no file, or an outdated one, and whether it can be written."""
-    if not _CachedLoader.needed or sys.dont_write_bytecode or sys.pycache_prefix or sys.flags.optimize:
+    if not _CachedLoader.is_outdated or sys.dont_write_bytecode or sys.pycache_prefix or sys.flags.optimize:
         return False
-    return os.access(_FOLDER, os.W_OK)
+    return not _is_being_written() and os.access(_FOLDER, os.W_OK)
 
 
 def renew() -> None:
-    """Write the file with the modules that the start needed. Raises OSError."""
-    from importlib import import_module  # not during a start
-
-    rows: Modules = {}
-    for name in (*_CachedLoader.needed, *_IN_SETUP_PROCESS):
-        spec = import_module(name).__spec__
-        if spec is None or spec.origin is None or not isinstance(spec.loader, SourceFileLoader):
-            continue
-        status = os.stat(spec.origin)
-        code = spec.loader.get_code(name)
-        if code is not None:
-            rows[name] = (spec.origin, status.st_mtime_ns, status.st_size, code)
-    content = marshal.dumps((_PACKAGE, rows))
-    partial = f"{_PATH}.{os.getpid()}"
+    """Write the file with all our modules. Raises OSError."""
+    index: Index = {}
+    codes = []
+    offset = at_start = 0
     try:
-        with open(partial, "xb") as file:
-            file.write(_header(content) + content)
-        os.rename(partial, _PATH)
-    finally:
-        if os.path.exists(partial):
-            os.unlink(partial)
-
-
-def _read() -> "Modules | None":
-    """Return the contents of the file; None if it is missing, damaged, of another Python, or the package was moved."""
-    if sys.flags.optimize:
-        return None  # code with assertions and docstrings
+        new = os.open(_NEW, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
+    except FileExistsError:
+        return  # another process writes it
     try:
-        with open(_PATH, "rb", buffering=0) as file:
-            content = file.readall()
+        for name, source, is_package in sorted(_find_modules(), key=lambda module: module[0] not in _CachedLoader.needed):
+            status = os.stat(source)
+            code = _compile(name, source)
+            if code:
+                codes.append(code)
+                index[name] = (is_package, status.st_mtime_ns, status.st_size, offset, len(code), crc32(code))
+                offset += len(code)
+                at_start = offset if name in _CachedLoader.needed else at_start
+        table = marshal.dumps((_PACKAGE, at_start, index))
+        with open(new, "wb") as file:
+            file.write(MAGIC_NUMBER + crc32(table).to_bytes(4, "little") + len(table).to_bytes(4, "little") + table)
+            file.writelines(codes)
+        os.rename(_NEW, _PATH)
+    except BaseException:
+        os.unlink(_NEW)
+        raise
+
+
+def _find_modules() -> "Iterator[tuple[str, str, bool]]":
+    """Yield each of our modules: its name, its source, whether it is a package."""
+    for package in _PACKAGES:
+        for folder, folders, files in os.walk(f"{_TOP}/{package}"):
+            folders[:] = [name for name in folders if name.isidentifier() and name != "__pycache__"]
+            parent = folder[len(_TOP) + 1 :].replace("/", ".")
+            for name in files:
+                stem, ending = os.path.splitext(name)
+                if ending == ".py":
+                    yield parent if stem == "__init__" else f"{parent}.{stem}", f"{folder}/{name}", stem == "__init__"
+
+
+def _compile(name: str, source: str) -> bytes:
+    """Return the code of a module; empty if it cannot be compiled."""
+    try:
+        code = SourceFileLoader(name, source).get_code(name)
+    except (SyntaxError, ValueError):  # being edited
+        return b""
+    return marshal.dumps(code)
+
+
+def _is_being_written() -> bool:
+    try:
+        age = time.time() - os.stat(_NEW).st_mtime
     except OSError:
-        return None
-    code = memoryview(content)[8:]
-    if content[:8] != _header(code):
-        return None
-    package, modules = marshal.loads(code)  # noqa: S302  (as trusted as our sources, in whose folder it is)
-    return modules if package == _PACKAGE else None
+        return False
+    if age < _ABANDONED:
+        return True
+    os.unlink(_NEW)
+    return False
 
 
-def _header(content: bytes | memoryview) -> bytes:
-    return MAGIC_NUMBER + crc32(content).to_bytes(4, "little")
+def _read_index() -> "tuple[Index, int, int]":
+    """Return the file's index, its end, and the length of the modules of a start.
+
+    It is empty if the file is missing, damaged, or of another Python, or if the package was moved.
+    """
+    header = _read(0, _HEADER)
+    table = _read(_HEADER, int.from_bytes(header[8:], "little"))
+    if header[:8] != MAGIC_NUMBER + crc32(table).to_bytes(4, "little"):
+        return {}, 0, 0
+    package, at_start, index = marshal.loads(table)  # noqa: S302  (as trusted as our sources, in whose folder it is)
+    return (index, _HEADER + len(table), at_start) if package == _PACKAGE else ({}, 0, 0)
+
+
+def _read(offset: int, length: int) -> bytes:
+    """Return a part of the file; empty if it cannot be read."""
+    try:
+        fd = os.open(_PATH, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return b""
+    try:
+        return os.pread(fd, length, offset)
+    except (OSError, MemoryError):  # a damaged length
+        return b""
+    finally:
+        os.close(fd)
 
 
 def _is_unchanged(source: str, changed_ns: int, size: int) -> bool:

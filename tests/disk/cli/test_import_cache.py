@@ -1,4 +1,4 @@
-"""The modules of a start are imported from one file, and only while it is whole and their sources have not changed."""
+"""Our modules are imported from one file, and only while it is whole and their sources have not changed."""
 
 import os
 import random
@@ -14,11 +14,13 @@ from tests.harness.scale import seeded_random
 
 SOURCE = Path(__file__).parents[3] / "agent_dev"
 USE = "from agent_dev import import_cache\nimport_cache.use()\n"
-START = "import agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session\nimport_cache.note_start()\n"
+START = (
+    "import agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session, agent_dev.sandbox.joining.service\n"
+    "import_cache.note_start()\n"
+)
 COUNT = START + textwrap.dedent(
     """
     import sys
-    import agent_dev.sandbox.joining.service  # as the setup process does
     own = [module for name, module in sys.modules.items() if name.startswith("agent_dev.")]
     print(sum(type(module.__spec__.loader).__name__ == "_CachedLoader" for module in own), len(own))
     print(import_cache.can_be_renewed())
@@ -35,7 +37,7 @@ def program(tmp_path: Path) -> Path:
 
 
 def cache(program: Path) -> Path:
-    (found,) = (program / "agent_dev/__pycache__").glob("start.*")
+    (found,) = (program / "agent_dev/__pycache__").glob("modules.*")
     return found
 
 
@@ -90,15 +92,30 @@ def test_the_file_of_a_moved_program_is_not_used(program: Path) -> None:
     assert counts(moved)[::2] == (0, True)
 
 
-def test_a_damaged_file_is_not_used(program: Path) -> None:
+def test_a_damaged_index_is_not_used(program: Path) -> None:
     content, chance = cache(program).read_bytes(), seeded_random()
-    for damaged in (b"", content[:-1], flipped(content, chance)):
+    for damaged in (b"", content[:5], content[: end_of_index(content) - 1], flipped(content, chance, 0, end_of_index(content))):
         cache(program).write_bytes(damaged)
         assert counts(program)[::2] == (0, True)
 
 
-def flipped(content: bytes, chance: random.Random) -> bytes:
-    where = chance.randrange(len(content))
+def test_damaged_modules_are_imported_from_their_sources(program: Path) -> None:
+    content, chance = cache(program).read_bytes(), seeded_random()
+    end = end_of_index(content)
+    _, total, _ = counts(program)
+    for damaged in (content[:end], content[:end] + bytes(len(content) - end)):
+        cache(program).write_bytes(damaged)
+        assert counts(program)[1:] == (total, True)
+    cache(program).write_bytes(flipped(content, chance, end, len(content)))
+    assert counts(program)[1] == total
+
+
+def end_of_index(content: bytes) -> int:
+    return 12 + int.from_bytes(content[8:12], "little")
+
+
+def flipped(content: bytes, chance: random.Random, start: int, end: int) -> bytes:
+    where = chance.randrange(start, end)
     return content[:where] + bytes([content[where] ^ 1 << chance.randrange(8)]) + content[where + 1 :]
 
 

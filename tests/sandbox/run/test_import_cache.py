@@ -23,7 +23,7 @@ def test_a_run_without_the_file_writes_it_and_the_next_uses_it(agent_dev: AgentD
         return done.stderr
 
     run()
-    wait_until(lambda: list(folder.glob("start.*.cache")), "the file")
+    wait_until(lambda: list(folder.glob("modules.*.cache")), "the file")
     imports = run("-v").splitlines()  # Python names each module and its loader
 
     assert sum("_CachedLoader" in line for line in imports) > 50
