@@ -113,7 +113,7 @@ def test_a_hostile_name_is_visible() -> None:
 def test_a_line_as_long_as_a_file_is_cut_and_scrolls() -> None:
     line = b"0123456789" * 160_000
     made = FakeSession(edited(b"bundle.js"), contents={b"bundle.js": (line, line + b"end")})
-    start = time.monotonic()
+    start = time.process_time()
     shown = text_after_keys(made, (120, 30), "enter", *["L"] * 3)
     assert "4567890123" in shown
-    assert time.monotonic() - start < 10  # reading the whole line at every key takes minutes
+    assert time.process_time() - start < 10  # reading the whole line at every key takes minutes
