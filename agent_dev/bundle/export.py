@@ -19,6 +19,7 @@ from agent_dev.fs.entry import CorruptUpperError
 from agent_dev.fs.read_regular import read_regular_file
 from agent_dev.git import repository, secret_removal
 from agent_dev.git.bare import BareRepository
+from agent_dev.git.object_links import list_directory
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.sanitize import visible
 from agent_dev.session import store, uppers
@@ -198,7 +199,8 @@ def _left_out_of_git(folder: str, has_stash: bool) -> Iterator[str]:  # noqa: FB
         yield "the agent's stash"
     if os.path.isdir(f"{folder}/lfs/objects") and os.listdir(f"{folder}/lfs/objects"):
         yield "LFS objects that the agent added"
-    if os.path.isdir(f"{folder}/modules") and any(_has_objects(top) for top, _, _ in os.walk(f"{folder}/modules")):
+    modules = (f"{folder}/modules", *(f"{one.path}/modules" for one in list_directory(f"{folder}/worktrees")))
+    if any(_has_objects(top) for one in modules for top, _, _ in os.walk(one)):
         yield "commits in submodules"
 
 

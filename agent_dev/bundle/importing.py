@@ -7,7 +7,7 @@ which has no record until it is complete and durable: if this process is killed,
 import os
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,7 +19,6 @@ from agent_dev.bundle import manifest as manifests
 from agent_dev.bundle.archive import ArchiveReader, Source
 from agent_dev.errors import BadBundle, CommandFailed, Refused
 from agent_dev.fs import checksummed_json, durable
-from agent_dev.fs.rmtree import remove_tree
 from agent_dev.git import repository
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.overlay.labels import format_size
@@ -29,6 +28,8 @@ from agent_dev.session import removal, store
 from agent_dev.session.sessions import CommandContext
 
 _ENTRY_SIZE = 8192  # maximum size on disk of an entry without its content, in bytes
+Row = dict[str, Any]
+_NONE: dict[str, Row] = {}
 FindSigner = Callable[[bytes, bytes], str]
 
 
@@ -55,8 +56,11 @@ class OpenBundle:
         packs = sum(row["size"] for row in self.manifest["git"])
         return int(2 * (sum(self.manifest["blobs"].values()) + packs) + logs + self.size + entries * _ENTRY_SIZE)
 
-    def read_members(self, folder: str | None) -> None:
-        """Read and check the other members, and write them to `folder` unless it is None. Raises BadBundle, OSError."""
+    def read_members(self, folder: str | None, finished: Mapping[str, Row] = _NONE) -> None:
+        """Read and check the other members, and write them to `folder` unless it is None. Raises BadBundle, OSError.
+
+        `finished`: rows of files by SHA-256 whose mode, times and attributes are set here, since they are needed only once.
+        """
         block = self._next
         for name, size, digest in _members(self.manifest):
             if folder is None:
@@ -65,6 +69,8 @@ class OpenBundle:
                 fd = os.open(f"{folder}/{_file_name(name)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
                 try:
                     self.reader.member(name, size, digest, lambda piece, fd=fd: durable.write(fd, piece), block)  # type: ignore[misc]
+                    if digest in finished:
+                        upper_builder.finish_file(fd, finished[digest])
                 finally:
                     os.close(fd)
             block = b""
@@ -119,10 +125,10 @@ def import_bundle(bundle: OpenBundle, context: CommandContext, request: ImportRe
     try:
         _fill(session, bundle, context, request, roots)
     except OSError as error:
-        removal.remove_session_now(session.replace(lock=-1))
+        removal.remove_incomplete(context.store, session)
         raise _as_refusal(error) from None
     except BaseException:
-        removal.remove_session_now(session.replace(lock=-1))
+        removal.remove_incomplete(context.store, session)
         raise
     finally:
         store.unlock_session(session)
@@ -167,9 +173,12 @@ def _require_space(bundle: OpenBundle, place: store.Store, request: ImportReques
 def _fill(
     session: store.Session, bundle: OpenBundle, context: CommandContext, request: ImportRequest, roots: tuple[str, ...]
 ) -> None:
-    value, blobs = bundle.manifest, f"{session.folder}/blobs"
+    value, blobs = bundle.manifest, f"{session.folder}/{removal.IMPORT}"
     os.mkdir(blobs, 0o700)
-    bundle.read_members(blobs)
+    use_counts = Counter(row["digest"] for root in value["roots"] for row in root["entries"] if row["type"] == "file")
+    use_counts += Counter(row["digest"] for root in value["roots"] for row in root["base"] if row.get("digest") in value["blobs"])
+    finished = _used_once(value["roots"], use_counts)
+    bundle.read_members(blobs, finished)
     git_dirs = list(map(repository.find_git_dir, roots))
     record = _record(bundle, context, request, roots)
     try:
@@ -178,11 +187,9 @@ def _fill(
         if any(git_dirs):
             raise
         program = ""
-    use_counts = Counter(row["digest"] for root in value["roots"] for row in root["entries"] if row["type"] == "file")
-    use_counts += Counter(row["digest"] for root in value["roots"] for row in root["base"] if row.get("digest") in value["blobs"])
     for number, (path, root) in enumerate(zip(roots, value["roots"], strict=True)):
         upper = store.add_root(session, number, path).upper
-        upper_builder.build_upper(upper, root["entries"], blobs, use_counts)
+        upper_builder.build_upper(upper, root["entries"], upper_builder.Blobs(blobs, use_counts, finished))
     stores = tuple((path, f"{git.common}/objects" if git else "") for path, git in zip(roots, git_dirs, strict=True))
     base_builder.write_base(base_builder.BaseRequest(session.lower_snapshot, blobs, program, stores), value["roots"], use_counts)
     copies = tuple(
@@ -197,11 +204,19 @@ def _fill(
         commits = commits_import.CommitsImport(row, pack if os.path.exists(pack) else "", program)
         commits_import.import_commits(find_repository(session, record, row["root"]), commits, context.environ)
     _take_logs(session, blobs, value["logs"])
-    remove_tree(blobs)
+    for name in os.listdir(blobs):
+        os.unlink(f"{blobs}/{name}")
     removal.remove_work_directories(session)
     durable.sync_file_system_of(session.folder)
     store.write_record(session, record, is_durable=True)
     store.sync_record(session)
+    os.rmdir(blobs)  # until now, it marks an incomplete import
+
+
+def _used_once(roots: list[Row], use_counts: Mapping[str, int]) -> dict[str, Row]:
+    """Return the files of upper layers whose content is needed nowhere else, by its SHA-256."""
+    files = (row for root in roots for row in root["entries"] if row["type"] == "file")
+    return {row["digest"]: row for row in files if use_counts[row["digest"]] == 1}
 
 
 def _record(bundle: OpenBundle, context: CommandContext, request: ImportRequest, roots: tuple[str, ...]) -> store.Record:

@@ -3,6 +3,8 @@
 import errno
 import os
 import shutil
+from collections.abc import Container
+from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.bundle.manifest import require
@@ -13,10 +15,19 @@ _KEPT_MODE, _KEPT_DIRECTORY_MODE = 0o1777, 0o3777  # setuid and setgid of files 
 Row = dict[str, Any]
 
 
-def build_upper(upper: str, entries: list[Row], blobs: str, use_counts: dict[str, int]) -> None:
-    """Build an upper layer in an empty directory. Files are copied from the folder `blobs`, and moved at their last use.
+@dataclass(frozen=True, slots=True)
+class Blobs:
+    """The contents of a bundle: their folder, how often each is still needed, and those that were finished as their only file."""
 
-    `use_counts`: how often each file is still needed. Raises OSError, or BadBundle for attributes that the file system rejects.
+    folder: str
+    use_counts: dict[str, int]
+    finished: Container[str] = ()
+
+
+def build_upper(upper: str, entries: list[Row], blobs: Blobs) -> None:
+    """Build an upper layer in an empty directory. Files are copied from `blobs`, and moved at their last use.
+
+    Raises OSError, or BadBundle for attributes that the file system rejects.
     """
     tree = Tree(upper, is_ours=True)
     directories = []
@@ -26,7 +37,7 @@ def build_upper(upper: str, entries: list[Row], blobs: str, use_counts: dict[str
             folder, _, name = path.rpartition(b"/")
             parent = tree.directory(folder)
             if row["type"] == "file":
-                _file(row, name, parent, blobs, use_counts)
+                _file(row, name, parent, blobs)
             elif row["type"] == "dir":
                 durable.mkdir(name, parent)
                 directories.append((path, row))
@@ -52,24 +63,28 @@ def _other(row: Row, name: bytes, parent: int) -> None:
     durable.set_time_at(name, parent, row["mtime"])
 
 
-def _file(row: Row, name: bytes, parent: int, blobs: str, use_counts: dict[str, int]) -> None:
-    blob = f"{blobs}/{row['digest']}"
-    use_counts[row["digest"]] -= 1
-    if use_counts[row["digest"]]:
+def _file(row: Row, name: bytes, parent: int, blobs: Blobs) -> None:
+    blob = f"{blobs.folder}/{row['digest']}"
+    blobs.use_counts[row["digest"]] -= 1
+    if blobs.use_counts[row["digest"]]:
         with open(blob, "rb") as source, os.fdopen(durable.create(name, parent), "wb") as target:
             shutil.copyfileobj(source, target, 1 << 20)
     else:
         os.rename(blob, name, dst_dir_fd=parent)
-    if row["mode"] == 0o600 and "attributes" not in row:
-        durable.set_time_at(name, parent, row["mtime"])
+    if row["digest"] in blobs.finished:
         return
     fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
-        _set_attributes(fd, row)
-        durable.chmod(fd, row["mode"] & _KEPT_MODE)
-        durable.set_time(fd, row["mtime"])
+        finish_file(fd, row)
     finally:
         os.close(fd)
+
+
+def finish_file(fd: int, row: Row) -> None:
+    """Set the attributes, the mode and the time of a file whose content is written."""
+    _set_attributes(fd, row)
+    durable.chmod(fd, row["mode"] & _KEPT_MODE)
+    durable.set_time(fd, row["mtime"])
 
 
 def _finish_directory(tree: Tree, path: bytes, row: Row) -> None:

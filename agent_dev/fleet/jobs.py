@@ -2,16 +2,28 @@
 
 import os
 import subprocess
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from agent_dev import debug
 from agent_dev.errors import CommandFailed
 from agent_dev.fleet.guard import start_guard
-from agent_dev.fleet.places import JobEnd, Places, job_script, parallel_argv, parse_job_end, parse_start
+from agent_dev.fleet.places import (
+    MAX_SHARED,
+    JobEnd,
+    Places,
+    SshHosts,
+    connection_argv,
+    job_script,
+    parallel_argv,
+    parse_job_end,
+    parse_start,
+)
 from agent_dev.linux import programs
 from agent_dev.session.sessions import CommandContext
 
+_CONNECT_PATIENCE = 20.0  # seconds
 _MESSAGES = 64 << 10  # bytes of a task's messages that are read at a time; the rest of a flood is skipped
 
 
@@ -116,11 +128,11 @@ def find_parallel(context: CommandContext) -> str:
 
 
 def start_jobs(program: str, folder: str, request: JobsRequest, context: CommandContext) -> ParallelJobs:
-    """Start GNU parallel in an attempt's directory. What a job writes is limited by RLIMIT_FSIZE."""
-    _write(f"{folder}/tickets", "".join(f"{line}\n" for _, line in request.tickets))
-    _write(f"{folder}/job", job_script(request.places, context.profile.worker))
-    os.chmod(f"{folder}/job", 0o700)
+    """Start GNU parallel in an attempt's directory. What a job writes is limited by its script, and by RLIMIT_FSIZE."""
     limit = context.profile.max_bundle_mib << 20
+    _write(f"{folder}/tickets", "".join(f"{line}\n" for _, line in request.tickets))
+    _write(f"{folder}/job", job_script(request.places, context.profile.worker, limit))
+    os.chmod(f"{folder}/job", 0o700)
     argv = (
         *("prlimit", f"--fsize={limit}", "--core=0", "--", program),
         *parallel_argv(request.places, request.jobs, request.retries, context.profile.worker),
@@ -128,6 +140,8 @@ def start_jobs(program: str, folder: str, request: JobsRequest, context: Command
     debug.print_command(argv)
     kept = {name: value for name, value in context.environ.items() if not name.startswith("PARALLEL")}
     end_guard = start_guard(folder)
+    if isinstance(request.places, SshHosts):
+        _connect([name for name, count in request.jobs.items() if count <= MAX_SHARED], folder, context)
     with open(f"{folder}/tickets", "rb") as tickets, open(f"{folder}/parallel.err", "wb") as errors:
         process = subprocess.Popen(
             argv,
@@ -141,6 +155,30 @@ def start_jobs(program: str, folder: str, request: JobsRequest, context: Command
     numbers = tuple(number for number, _ in request.tickets)
     files = _TailedFile(f"{folder}/starts"), _TailedFile(f"{folder}/joblog")
     return ParallelJobs(process, os.pidfd_open(process.pid), folder, numbers, end_guard, *files)
+
+
+def _connect(names: list[str], folder: str, context: CommandContext) -> None:
+    """Open a connection to each host that its tasks use. Where that fails, each task makes its own, which says what is wrong."""
+    program = programs.find_program("ssh", context.environ, (context.root,))
+    if program is None:
+        return
+    running = []
+    for name in names:
+        argv = (program, *connection_argv(name)[1:])
+        debug.print_command(argv)
+        nothing = subprocess.DEVNULL
+        running.append(
+            subprocess.Popen(
+                argv, cwd=folder, env=context.environ, stdin=nothing, stdout=nothing, stderr=nothing, start_new_session=True
+            )
+        )
+    deadline = time.monotonic() + _CONNECT_PATIENCE
+    for one in running:
+        try:
+            one.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            one.kill()
+            one.wait()
 
 
 def _write(path: str, text: str) -> None:

@@ -7,12 +7,14 @@ from typing import assert_never
 
 from agent_dev.errors import UsageError
 
+MAX_SHARED = 10  # tasks at a time on one connection, as many as sshd permits by default
 ENGINE_JOBS = 16  # jobs at a time without --jobs; the engine's own queue limits them further
 _HOST = re.compile(r"(?:[A-Za-z0-9_.][A-Za-z0-9_.-]*@)?[A-Za-z0-9_.][A-Za-z0-9_.-]*", re.ASCII).fullmatch
 _SSH = (
     *("-a", "-x", "-T", "-o", "BatchMode=yes", "-o", "ClearAllForwardings=yes", "-o", "ConnectTimeout=10"),
     *("-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3"),
 )
+_SHARED_PATH = "ControlPath=./%C"  # in the attempt's directory; without a connection there, ssh makes one
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,16 +74,30 @@ def remote_argv(place: Places, name: str, worker: str, arguments: tuple[str, ...
             assert_never(place)
 
 
-def job_script(places: Places, worker: str) -> str:
+def connection_argv(name: str) -> tuple[str, ...]:
+    """Return the command that opens a connection to a host, which all of its tasks use; it ends five minutes after the last one.
+
+    A handshake for each task takes half as much processor time as an empty task.
+    """
+    return ("ssh", *_SSH, "-o", "ControlMaster=yes", "-o", "ControlPersist=300", "-o", _SHARED_PATH, "--", name, "true")
+
+
+def job_script(places: Places, worker: str, limit: int) -> str:
     """Return a script, run in the attempt's directory: it notes the start of a job.
 
-    For hosts it is the ssh program of GNU parallel. For an engine it sends the repository to a
-    machine that lacks it (status 75), and fails if there is no whole bundle.
+    For hosts it is the ssh program of GNU parallel. What a task writes ends after `limit` bytes, by a pipe, since RLIMIT_FSIZE
+    would end the connection, which others use. For an engine the script sends the repository to a machine that lacks it
+    (status 75), and fails if there is no whole bundle.
     """
     note = '#!/bin/sh\nprintf "%s %s\\n" "$PARALLEL_SEQ" "$PARALLEL_SSHLOGIN" >>starts\n'
     match places:
         case SshHosts():
-            return f'{note}exec ssh {shlex.join(_SSH)} "$@"\n'
+            ssh = shlex.join(("ssh", *_SSH, "-o", "ControlMaster=no", "-o", _SHARED_PATH))
+            return (
+                f'{note}code="out/$PARALLEL_SEQ.code"\n'
+                f'{{ {{ {ssh} "$@" 3>&-; echo $? >"$code"; }} 2>&1 >&3 | head -c {limit} >&2 3>&-; }} 3>&1 | head -c {limit}\n'
+                'exit "$(cat "$code")"\n'
+            )
         case Engine():
             command = shlex.join((*places.words, *shlex.split(worker), "work"))
             return (

@@ -13,11 +13,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+IMPORT = "import"  # a directory in the folder of a session that is being imported
 _MIN_AGE = 10  # seconds: a removal in progress keeps changing its directory
 
 
 def sweep_leftovers(session_store: Store) -> None:
-    """Move sessions that were killed before they had a record to the trash; finish removals."""
+    """Move sessions that were killed before they had a record to the trash; remove incomplete imports; finish removals."""
     for name in list_names(session_store.removals_folder):
         remove_session(f"{session_store.removals_folder}/{name}")
     if not any(map(has_no_record, all_sessions(session_store))):
@@ -27,9 +28,28 @@ def sweep_leftovers(session_store: Store) -> None:
         for session in all_sessions(session_store):
             # Check again after the lock: its creator may have written a record and released it in between.
             if has_no_record(session) and not is_locked(session) and has_no_record(session):
-                move_to_trash(session_store, session)
+                (remove_incomplete if _is_worthless(session) else move_to_trash)(session_store, session)
     finally:
         os.close(creation_lock)
+
+
+def _is_worthless(session: Session) -> bool:
+    """Return whether nothing is lost with a session: its bundle still exists, or it has no files."""
+    return os.path.isdir(f"{session.folder}/{IMPORT}") or (
+        list_names(session.folder) == ["roots"] and not list_names(f"{session.folder}/roots")
+    )
+
+
+def remove_incomplete(session_store: Store, session: Session) -> None:
+    """Remove a session that is incomplete, all of it even if this process is killed: a sweep finishes it."""
+    remove_session(_rename_for_removal(session_store, session))
+
+
+def _rename_for_removal(session_store: Store, session: Session) -> str:
+    gone = background_removal.make_removal_directory(session_store.removals_folder, session.id)
+    os.rmdir(gone)
+    os.rename(session.folder, gone)
+    return gone
 
 
 def has_leftovers(session_store: Store) -> bool:
@@ -64,9 +84,7 @@ def remove_session_now(session: Session) -> None:
 
 def remove_session_in_background(session_store: Store, session: Session, leave_home: "Callable[[], None]") -> None:
     """Remove a session without changes: rename it now, delete its files in the background."""
-    gone = background_removal.make_removal_directory(session_store.removals_folder, session.id)
-    os.rmdir(gone)
-    os.rename(session.folder, gone)
+    gone = _rename_for_removal(session_store, session)
     background_removal.remove_in_background(gone, leave_home)
     unlock_session(session)
 

@@ -11,8 +11,8 @@ from agent_dev.errors import NOT_STARTED, AgentDevError, SessionBusy
 from agent_dev.fs import fast_json
 from agent_dev.linux import pid_namespace
 from agent_dev.session import store
-from agent_dev.transaction import merge_attempt, transact
 from agent_dev.transaction import result as transaction_result
+from agent_dev.transaction import transact
 from agent_dev.transaction.result import FAILED, CommandStep, TransactionAttempt, TransactionResult, TransactionSpec
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a transaction
@@ -165,6 +165,8 @@ def discard_attempt(attempt: TransactionAttempt, session_store: store.Store) -> 
     """Move the session of a transaction that is not needed any more to the trash."""
     if attempt.session is None:
         return
+    from agent_dev.transaction import merge_attempt  # imports merging, which a worker does not need
+
     try:
         session = lock_session(attempt.session)
     except SessionBusy:

@@ -9,6 +9,7 @@ import pytest
 from agent_dev.config import load
 from agent_dev.sandbox import credentials
 from tests.containment.rows import RESIDUAL, row
+from tests.containment.support import containers
 from tests.containment.support.world import Machine
 from tests.harness.program import AgentDev, tree, wait_until
 
@@ -152,7 +153,7 @@ def test_d12_credentials_of_tools_are_absent_or_empty(found: dict[str, Any], sha
 @row("read tokens and addresses from the environment", "it is built from an allow-list")
 def test_d13_the_environment_is_an_allow_list(found: dict[str, Any]) -> None:
     known = {"HOME", "USER", "LOGNAME", "SHELL", "PATH", "PWD", "AGENT_DEV_SESSION", "LANG", "TERM", "PROBE", "LC_CTYPE"}
-    known |= {"NPM_CONFIG_GLOBALCONFIG", "PIP_BREAK_SYSTEM_PACKAGES"}
+    known |= {"NPM_CONFIG_GLOBALCONFIG", "PIP_BREAK_SYSTEM_PACKAGES", *containers.VARIABLES}
     assert set(found["environment"]) <= known
     assert [name for name, value in found["environment"].items() if CANARY in value and name != "PROBE"] == []
 
@@ -242,7 +243,7 @@ def test_d24_the_mount_table_inside_matches_the_plan(found: dict[str, Any], shar
     points = [row[0] for row in found["table"]]
     writable = {row[0] for row in found["table"] if "rw" in row[2].split(",")}
     assert len(points) == len(set(points)) or points.count("/") <= 2
-    expected = {str(shared.repo), str(shared.home), "/tmp", "/var/tmp", "/run", "/dev/shm", "/proc"}
+    expected = {str(shared.repo), str(shared.home), "/tmp", "/var/tmp", "/run", "/dev/shm", "/proc", *containers.WRITABLE}
     assert {place for place in writable if not place.startswith("/dev/")} <= expected
     assert {row[1] for row in found["table"] if row[0] == str(shared.repo)} == {"overlay"}
 

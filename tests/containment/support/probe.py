@@ -188,7 +188,7 @@ def known_sockets(_: Any) -> Any:
 
 @attempt("sockets")
 def variables(_: Any) -> Any:
-    return sorted(os.environ)
+    return dict(os.environ)
 
 
 @attempt("sockets")

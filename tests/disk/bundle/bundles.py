@@ -35,9 +35,9 @@ def context_at(root: Path, state: Path) -> CommandContext:
     return CommandContext(store.Store(str(state)), str(root), str(root), ENVIRON)
 
 
-def imported(data: bytes, context: CommandContext) -> store.Session:
+def imported(data: bytes, context: CommandContext, find_signer: importing.FindSigner = lambda *_: "somebody") -> store.Session:
     """Import a bundle."""
-    bundle = importing.open_bundle(io.BytesIO(data), lambda *_: "somebody")
+    bundle = importing.open_bundle(io.BytesIO(data), find_signer)
     return importing.import_bundle(bundle, context, importing.ImportRequest())
 
 

@@ -1,13 +1,18 @@
 """Bundles that no export writes are refused in one line, and nothing of them is left."""
 
 import copy
+import io
 import os
+import subprocess
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from agent_dev.bundle import importing, signature
+from agent_dev.bundle.archive import SIGNATURE
 from agent_dev.errors import AgentDevError, BadBundle
 from agent_dev.fs import checksummed_json
 from agent_dev.session.sessions import CommandContext
@@ -241,11 +246,11 @@ def changes() -> Iterator[tuple[str, Change]]:
 FORGED = dict(changes())
 
 
-def refuse(data: bytes, context: CommandContext) -> str:
+def refuse(data: bytes, context: CommandContext, find_signer: importing.FindSigner = lambda *_: "somebody") -> str:
     """Import a bundle, which must be refused; return the message."""
     before = tree(Path(context.store.path)) if os.path.isdir(context.store.path) else {}
     with pytest.raises(AgentDevError) as error:
-        bundles.imported(data, context)
+        bundles.imported(data, context, find_signer)
     after = tree(Path(context.store.path)) if os.path.isdir(context.store.path) else {}
     assert {path for path in after if path.count("/")} == {path for path in before if path.count("/")}
     assert "\n" not in error.value.message
@@ -301,6 +306,29 @@ def test_a_flipped_or_cut_bundle_is_refused(good: bytes, context: CommandContext
         else:
             del changed[chance.randrange(len(changed)) :]
         refuse(bytes(changed), context)
+
+
+def test_a_signed_bundle_that_was_flipped_is_refused(good: bytes, context: CommandContext, tmp_path: Path) -> None:
+    find_signer, data = signed(good, tmp_path)
+    chance = seeded_random()
+    assert importing.open_bundle(io.BytesIO(data), find_signer).signer == "ada@here"
+    for _ in range(repeat(250)):
+        changed = bytearray(data)
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+        refuse(bytes(changed), context, find_signer)
+
+
+def signed(good: bytes, folder: Path) -> tuple[importing.FindSigner, bytes]:
+    """Return a bundle with a signature of an allowed signer, and the function that finds the signer."""
+    key, environ = folder / "key", {"PATH": os.environ["PATH"]}
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", key], check=True)
+    (folder / "signers").write_text(f"ada@here {(folder / 'key.pub').read_text()}")
+    config = {"user.signingkey": str(key), "gpg.ssh.allowedsignersfile": str(folder / "signers")}
+    program = signature.find_ssh_keygen(environ, ())
+    parts = bundles.members(good)
+    made = signature.sign(parts[0][1], config, program, environ)
+    data = joined([parts[0], (SIGNATURE, made), *parts[1:]])
+    return cache(lambda data, found: signature.find_signer(data, found, config, program, environ)), data
 
 
 def test_a_bundle_larger_than_the_free_space_writes_nothing(good: bytes, context: CommandContext) -> None:

@@ -1,6 +1,7 @@
 """Kill a process, or fail a call, at the N-th change that a merge makes to the disk."""
 
 import os
+import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
@@ -55,6 +56,30 @@ def killed_at(number: int, act: Callable[[], object], *, before: Callable[[], No
         os._exit(KILLED)
 
     code = in_child(lambda: _act(_Countdown(number, end), act))
+    assert code in (KILLED, DONE), "the child failed instead; see its traceback above"
+    return code == KILLED
+
+
+_EVENTS = ("os.mkdir", "os.rename", "os.link", "os.symlink", "os.remove", "os.rmdir", "os.chmod", "os.utime", "subprocess.Popen")
+_CHANGING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+
+
+def killed_at_event(number: int, act: Callable[[], object]) -> bool:
+    """As `killed_at`, but before its `number`-th change or audit event: also where the code does not use `fs/durable`.
+
+    Audit events (sys.addaudithook) are calls of Python that change a directory, open a file for writing or start a program.
+    """
+    watcher = _Countdown(number, lambda: os._exit(KILLED))
+
+    def watch(event: str, words: tuple[object, ...]) -> None:
+        if event in _EVENTS or (event == "open" and isinstance(words[2], int) and words[2] & _CHANGING):
+            watcher(event, words)
+
+    def run() -> int:
+        sys.addaudithook(watch)  # of the child only
+        return _act(watcher, act)
+
+    code = in_child(run)
     assert code in (KILLED, DONE), "the child failed instead; see its traceback above"
     return code == KILLED
 

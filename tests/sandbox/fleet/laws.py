@@ -1,6 +1,7 @@
 """What holds for tasks on any engine: the tests of ssh hosts and of Slurm call these."""
 
 import json
+import os
 import signal
 import subprocess
 from collections import Counter
@@ -75,9 +76,10 @@ def check_resume(agent_dev: AgentDev, on: str, folder: Path, homes: list[Path]) 
     first = merged_sessions(agent_dev)
     # A task may run on the other host now, where it is new.
     for home in homes:
-        (home / "aihome").mkdir(exist_ok=True)
-        for name in ("slow", "slow3"):
-            (home / "aihome" / name).touch()
+        owner = home.stat()
+        for place in (home / "aihome", home / "aihome/slow", home / "aihome/slow3"):
+            (place.touch if place.parent.name == "aihome" else place.mkdir)(exist_ok=True)
+            os.chown(place, owner.st_uid, owner.st_gid)
     document, done = run(agent_dev, on, path, "--resume")
     assert document["exit"] == 0, done.stderr
     assert merged_sessions(agent_dev)[: len(first)] == first
