@@ -4,12 +4,12 @@ A mutation changes the running program's data (a row of the filter, a mount or a
 tests start a program that runs this module first (AGENT_DEV_TEST_PROGRAM); AGENT_DEV_TEST_MUTATION names the mutation.
 """
 
+import multiprocessing
 import os
-import subprocess
 import sys
 import tempfile
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -306,8 +306,13 @@ def main(names: list[str]) -> int:
 def _run_all(names: list[str], program: str) -> int:
     undetected = []
     selected = [name for name in MUTATIONS if not names or name in names]
-    with ThreadPoolExecutor(2 * len(os.sched_getaffinity(0))) as pool:  # half of the time is spent waiting
-        for name, code in zip(selected, pool.map(lambda name: _exit_code(name, program), selected), strict=True):
+    import hypothesis  # noqa: F401  now, and not once in each process
+    import pexpect  # noqa: F401
+    import pytest  # noqa: F401
+
+    count = 3 * len(os.sched_getaffinity(0))  # they wait most of the time
+    with multiprocessing.get_context("fork").Pool(count, maxtasksperchild=1) as pool:
+        for name, code in zip(selected, pool.imap(partial(_exit_code, program), selected), strict=True):
             is_expected = code == 0 and name in UNDETECTED_ON_MANY_KERNELS
             sys.stdout.write(
                 f"{'same on this kernel' if is_expected else 'detected' if code == 1 else 'NOT DETECTED'}: without {name}\n"
@@ -318,13 +323,19 @@ def _run_all(names: list[str], program: str) -> int:
     return bool(undetected)
 
 
-def _exit_code(name: str, program: str) -> int:
-    """Return pytest's exit code for the tests of a mutation: 1 if one fails."""
-    argv = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
-    argv += [f"--basetemp={program}-{list(MUTATIONS).index(name)}", *MUTATIONS[name][1].split()]
-    env = {**os.environ, "AGENT_DEV_TEST_PROGRAM": program, "AGENT_DEV_TEST_MUTATION": name}
+def _exit_code(program: str, name: str) -> int:
+    """Return pytest's exit code for the tests of a mutation, run in this process: 1 if one fails."""
+    import pytest  # only here: the mutated program also runs this module
+
+    argv = ["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is loaded
+    argv += [f"--basetemp={program}-{list(MUTATIONS).index(name)}"]
+    os.environ.update(AGENT_DEV_TEST_PROGRAM=program, AGENT_DEV_TEST_MUTATION=name)
+    os.chdir(FOLDER.parents[1])
+    with open(os.devnull, "r+b") as null:
+        for stream in (0, 1, 2):
+            os.dup2(null.fileno(), stream)
     for _ in range(1 if name in UNDETECTED_ON_MANY_KERNELS else RUNS):
-        code = subprocess.run(argv, env=env, capture_output=True, check=False, cwd=FOLDER.parents[1]).returncode
+        code = int(pytest.main([*argv, *MUTATIONS[name][1].split()]))
         if code:
             break
     return code
