@@ -36,38 +36,39 @@ def shell(kind: str, agent_dev: AgentDev) -> Iterator[Terminal]:
 
 
 def completed(terminal: Terminal, line: str, wanted: str) -> None:
-    """Type a line, press the tab key twice, wait for a text, and clear the line."""
-    terminal.send("\x0c")
-    terminal.wait_gone("loaded-2")
+    """On a clear screen, type a line, press the tab key twice, wait for a text, and clear line and screen."""
     terminal.send(f"{line}\t\t")
     terminal.wait_for(wanted)
-    terminal.send("\x03")
+    terminal.send("\x15\x0c")
+    terminal.wait_gone(wanted)
+
+
+COMPLETED = [
+    ("agent-dev undis", "agent-dev undiscard"),
+    ("agent-dev cla", "agent-dev claude"),
+    ("agent-dev merge --every", "agent-dev merge --every-session"),
+    ("agent-dev --net=no", "agent-dev --net=none"),
+    ("agent-dev --limit mem", "agent-dev --limit memory="),
+    ("agent-dev merge --json --", "--every-session"),
+    ("agent-dev merge fix", "agent-dev merge fix-login"),
+    ("agent-dev merge --take inner/do", "agent-dev merge --take inner/document"),
+    ("agent-dev merge --take=inner/do", "agent-dev merge --take=inner/document"),
+    ("agent-dev -C inn", "agent-dev -C inner/"),
+    ("agent-dev -- setpr", "agent-dev -- setpriv"),
+    ("agent-dev tx cla", "agent-dev tx claude"),
+    ("agent-dev claude inner/do", "agent-dev claude inner/document"),
+    ("agent-dev diff fix", "agent-dev diff fix-login"),
+    ("agent-dev diff inner/do", "agent-dev diff inner/document"),
+]
 
 
 @pytest.mark.parametrize("kind", INSTALLED)
-@pytest.mark.parametrize(
-    ("line", "wanted"),
-    [
-        ("agent-dev undis", "agent-dev undiscard"),
-        ("agent-dev cla", "agent-dev claude"),
-        ("agent-dev merge --every", "agent-dev merge --every-session"),
-        ("agent-dev --net=no", "agent-dev --net=none"),
-        ("agent-dev --limit mem", "agent-dev --limit memory="),
-        ("agent-dev merge --json --", "--every-session"),
-        ("agent-dev merge fix", "agent-dev merge fix-login"),
-        ("agent-dev merge --take inner/do", "agent-dev merge --take inner/document"),
-        ("agent-dev merge --take=inner/do", "agent-dev merge --take=inner/document"),
-        ("agent-dev -C inn", "agent-dev -C inner/"),
-        ("agent-dev -- setpr", "agent-dev -- setpriv"),
-        ("agent-dev tx cla", "agent-dev tx claude"),
-        ("agent-dev claude inner/do", "agent-dev claude inner/document"),
-        ("agent-dev diff fix", "agent-dev diff fix-login"),
-        ("agent-dev diff inner/do", "agent-dev diff inner/document"),
-    ],
-)
-def test_the_tab_key_completes_a_line(kind: str, line: str, wanted: str, ended: AgentDev) -> None:
+def test_the_tab_key_completes_a_line(kind: str, ended: AgentDev) -> None:
     with shell(kind, ended) as terminal:
-        completed(terminal, line, wanted)
+        terminal.send("\x0c")
+        terminal.wait_gone("loaded-2")
+        for line, wanted in COMPLETED:
+            completed(terminal, line, wanted)
 
 
 @pytest.fixture

@@ -74,15 +74,15 @@ WRITTEN: dict[str, tuple[str, tuple[str, ...]]] = {
 }
 
 
-@pytest.mark.parametrize("program", ["bwrap", "git"])
 @pytest.mark.parametrize("place", WRITTEN)
-def test_no_program_is_run_from_a_directory_writable_by_an_agent(agent_dev: AgentDev, place: str, program: str) -> None:
+def test_no_program_is_run_from_a_directory_writable_by_an_agent(agent_dev: AgentDev, place: str) -> None:
     folder, words = WRITTEN[place]
-    planted = agent_dev.home / folder / "programs" / program
-    planted.parent.mkdir(parents=True)
-    planted.write_text(f"#!/bin/sh\ntouch {agent_dev.home}/executed\necho bubblewrap 9.9\n")
-    planted.chmod(0o755)
-    env = {"PATH": f"{planted.parent}:/usr/bin:/bin", "AGENT_DEV_BWRAP": None}
+    programs = agent_dev.home / folder / "programs"
+    programs.mkdir(parents=True)
+    for name in ("bwrap", "git"):
+        (programs / name).write_text(f"#!/bin/sh\ntouch {agent_dev.home}/executed\necho bubblewrap 9.9\n")
+        (programs / name).chmod(0o755)
+    env = {"PATH": f"{programs}:/usr/bin:/bin", "AGENT_DEV_BWRAP": None}
     env |= {"AGENT_DEV_HOME": f"{agent_dev.home}/elsewhere"} if "variable" in place else {}
     config = agent_dev.home.parent / "config/agent-dev"
     (config / "profiles").mkdir(parents=True)
