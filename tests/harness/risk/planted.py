@@ -30,7 +30,7 @@ PATHS = {
     ),
     "G7 Python": (
         "setup.py setup.cfg pyproject.toml conftest.py sitecustomize.py shop.pth tox.ini noxfile.py pytest.ini .venv/bin/activate"
-        " shop/__pycache__/app.cpython-311.pyc docs/conf.py pip.conf"
+        " shop/__pycache__/app.cpython-311.pyc shop/__pycache__/modules.cache docs/conf.py pip.conf"
     ),
     "G8 Rust": "build.rs .cargo/config.toml rust-toolchain.toml Cargo.toml .cargo/config",
     "G9 builds": (
