@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 _LISTS = {"--validate": "validations", "--take": "take", "--allow": "allowed"}
 _COUNTS = {"--jobs": (1, 64), "--retries": (0, 100), "--best": (2, 64)}  # least, most
-_TEXTS = ("--many", "--on", "--score")
+_TEXTS = ("--many", "--on", "--score", "--compare")
 _VALUES = ("--timeout", *_TEXTS, *_COUNTS)
 _SWITCHES = {
     "--include-ignored": "with_ignored",
@@ -35,7 +35,7 @@ _SWITCHES = {
     "--help": "help",
 }
 _OF_MANY, _OF_BEST, _OF_BOTH = ("first", "review"), ("score", "lowest", "merge"), ("jobs", "on", "retries", "resume")
-_OWN = ("help", "json", "many", "best", "lowest", "merge", *_OF_MANY, *_OF_BOTH)  # not fields of the spec
+_OWN = ("help", "json", "many", "best", "compare", "lowest", "merge", *_OF_MANY, *_OF_BOTH)  # not fields of the spec
 _OF_MERGE = {  # fields that have no effect if nothing is merged
     "take": "--take",
     "allowed": "--allow",
@@ -70,6 +70,7 @@ example:  agent-dev tx --validate 'make test' -- claude -p 'fix the login'
 HELP_SEVERAL = """\
 usage: agent-dev tx [OPTIONS] --many FILE [--jobs N] [--on HOST,HOST]
        agent-dev tx [OPTIONS] --best N --score CMD [--] COMMAND [ARGS…]
+       agent-dev tx [OPTIONS] --compare SESSION
 
 Run several transactions at the same time, each in its own overlay.
 
@@ -79,6 +80,7 @@ Run several transactions at the same time, each in its own overlay.
   --score CMD          its last line that is a number is an attempt's score
   --lowest             the lowest score is the best, as of a benchmark
   --merge              merge the best attempt without a review
+  --compare SESSION    compare the attempts of an earlier run again, by one
   --jobs N             run N at a time (default: number of processors)
   --on HOST,HOST       run on these ssh hosts, or on an engine of config.yaml
   --review             with --many --on: apply nothing, keep all sessions
@@ -102,7 +104,7 @@ def run(argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
             from agent_dev.cli import tx_many  # rare
 
             return tx_many.run(own_options, spec)
-        if own_options["best"]:
+        if own_options["best"] or own_options["compare"]:
             from agent_dev.cli.attempts import tx_best  # rare
 
             return tx_best.run(own_options, spec)
@@ -168,7 +170,7 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
 
         risk_load.check_rule_names(spec.allowed, spec.request.environ)
     _check_several(own_options, spec)
-    if not own_options["many"] and not spec.request.arguments:
+    if not own_options["many"] and not own_options["compare"] and not spec.request.arguments:
         raise UsageError(message="tx needs a command", hint="agent-dev tx --help")
     options = spec.request.options
     if options.record or options.detachable or options.detach:
@@ -187,6 +189,8 @@ def _check_several(own_options: "dict[str, Any]", spec: TransactionSpec) -> None
     problem = ""
     if many and (spec.request.arguments or best):
         problem = f"--many FILE and {'--best' if best else 'a command'} cannot be combined"
+    elif own_options["compare"] and (spec.request.arguments or many or best):
+        problem = f"--compare and {'a command' if spec.request.arguments else '--many or --best'} cannot be combined"
     elif best and not spec.score:
         problem = "--best requires --score"
     for names, is_met, needed in (

@@ -143,8 +143,9 @@ def _unpack(
 
 
 def _resumed_record(record: store.Record, command: tuple[str, ...], prepared: PreparedRun) -> store.Record:
+    kept = {name: value for name, value in record.items() if name != "attempt"}  # its score is not that of what comes now
     return {
-        **record,
+        **kept,  # type: ignore[typeddict-item]
         "state": store.RUNNING,
         "resumed": time.time_ns(),
         "launcher": os.getpid(),

@@ -68,6 +68,17 @@ if TYPE_CHECKING:
         left_out: list[str]
         task: NotRequired[str]  # the id of the task for which it was made
 
+    class AttemptRecord(TypedDict):
+        """An attempt of `tx --best`: the id of the run, its number from 1 of how many, and its result as plain values."""
+
+        run: str
+        number: int
+        count: int
+        command: str  # of --score
+        lowest: bool
+        host: str
+        result: dict[str, object]
+
     class OptionalFields(TypedDict, total=False):
         """The fields that a record gets later or only in some cases."""
 
@@ -95,6 +106,7 @@ if TYPE_CHECKING:
         packed: bool  # reduced to what an undo needs
         packed_copies: list[int]  # `copies` before packing
         imported: ImportedRecord  # of a session that came as a bundle
+        attempt: AttemptRecord  # of `tx --best`, until it is resumed
 
     class Record(OptionalFields):
         """session.json. Times in ns since 1970; `stores` are pairs of (host directory, path inside)."""
@@ -117,7 +129,7 @@ if TYPE_CHECKING:
         rw: list[str]
 
 else:
-    Record = LogRecord = dict
+    Record = LogRecord = AttemptRecord = dict
 
 # The record of an unreadable session.
 BLANK: "Record" = {

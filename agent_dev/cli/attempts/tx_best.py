@@ -1,4 +1,7 @@
-"""The subcommand `tx --best`: several attempts of one command; the one with the best score is proposed, or merged."""
+"""The subcommand `tx --best`: several attempts of one command; the one with the best score is proposed, or merged.
+
+`tx --compare SESSION` shows those of an earlier run again.
+"""
 
 import os
 import shlex
@@ -12,24 +15,30 @@ from agent_dev.errors import FAILURE, NOT_STARTED, SUCCESS
 from agent_dev.sanitize import visible
 from agent_dev.session import session_names, sessions, store
 from agent_dev.session.sessions import CommandContext
-from agent_dev.transaction import child_process, job_batch, measure_attempts, merge_attempt
+from agent_dev.transaction import child_process, job_batch, kept_attempts, measure_attempts, merge_attempt
 from agent_dev.transaction.best import PROPOSED, BestChoice, select_best
 from agent_dev.transaction.job_batch import TransactionBatch
+from agent_dev.transaction.kept_attempts import BestRun
 from agent_dev.transaction.result import TransactionAttempt, TransactionResult, TransactionSpec
 from agent_dev.transaction.score import format_score
 
 
 def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
-    """Run `agent-dev tx --best` and return the exit code. Raises AgentDevError if nothing ran."""
+    """Run `agent-dev tx --best` or `--compare` and return the exit code. Raises AgentDevError if nothing ran."""
     context = sessions.command_context(spec.request.options, spec.request.environ)
-    results, hosts = (_run_on_hosts if own_options["on"] else _run_here)(own_options, spec, context)
-    attempts = measure_attempts.measure_attempts(results, hosts, context)
-    choice = select_best(attempts, is_lowest=bool(own_options["lowest"]))
+    if own_options["compare"]:
+        attempts, best_run = kept_attempts.find_attempts(str(own_options["compare"]), context)
+    else:
+        results, hosts = (_run_on_hosts if own_options["on"] else _run_here)(own_options, spec, context)
+        attempts = measure_attempts.measure_attempts(results, hosts, context)
+        best_run = BestRun(len(attempts), spec.score, is_lowest=bool(own_options["lowest"]))
+        kept_attempts.keep_attempts(attempts, best_run, context)
+    choice = select_best(attempts, is_lowest=best_run.is_lowest)
     if own_options["merge"]:
         choice = _merge_best(choice, spec, context)
     state, code = _end(choice, is_merged=bool(own_options["merge"]))
     if own_options["json"]:
-        facts = {"state": state, "exit": code, "score": spec.score, "lowest": bool(own_options["lowest"])}
+        facts = {"state": state, "exit": code, "score": best_run.command, "lowest": best_run.is_lowest}
         console.write_stdout(output.attempts_as_json(choice, facts))
         return code
     output.print_attempts(choice)

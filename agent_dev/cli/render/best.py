@@ -4,6 +4,7 @@ from agent_dev.cli.console import notify, warn
 from agent_dev.cli.render.format import cut_text, format_table, print_line, terminal_width
 from agent_dev.cli.render.transaction import result_as_json
 from agent_dev.sanitize import visible
+from agent_dev.session.store import Record
 from agent_dev.transaction.best import BestChoice, ScoredAttempt
 from agent_dev.transaction.result import MERGED
 from agent_dev.transaction.score import format_score
@@ -55,6 +56,25 @@ def print_next_commands(choice: BestChoice) -> None:
     notify(f"to review it: agent-dev merge {name}")
     if others:
         notify(f"to compare it: agent-dev diff {name} --against {others[0]}")
+        notify(f"this table again: agent-dev tx --compare {name}")
+
+
+def describe_attempt(record: Record) -> str:
+    """Return e.g. `score 5, attempt 2 of 3`; "" for the session of another run."""
+    kept = record.get("attempt")
+    if not kept:
+        return ""
+    score = kept["result"].get("score")
+    text = f"score {format_score(score)}" if isinstance(score, (int, float)) else "no score"
+    return f"{text}, attempt {kept['number']} of {kept['count']}"
+
+
+def kept_as_json(record: Record) -> dict[str, object] | None:
+    """Return the same as JSON data; None for the session of another run."""
+    kept = record.get("attempt")
+    if not kept:
+        return None
+    return {name: kept[name] for name in ("run", "number", "count", "lowest")} | {"score": kept["result"].get("score")}
 
 
 def attempts_as_json(choice: BestChoice, facts: dict[str, object]) -> str:

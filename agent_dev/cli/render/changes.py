@@ -93,6 +93,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
                 "net": one.record.get("net"),
                 "approvals": count_questions(one),
                 "imported": origin_as_json(one.record),
+                "attempt": _attempt_as_json(one),
                 "changes": (_change(change, roots) for change in changes.changes),
                 "notes": list(changes.notes),
                 "commits": _commits_as_json(contents),
@@ -103,8 +104,8 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
     print_line(session_line(one, palette))
     for port in _published(one):
         print_line(f"published {url_of(port, one.name)}, port {port.inside} inside")
-    if origin := describe_origin(one.record):
-        print_line(f"imported: {origin}")
+    for line in _origin_lines(one):
+        print_line(line)
     _list(changes, roots, palette)
     if contents.postponed:
         print_line(f"{RISK_SIGN} {format_count(contents.postponed, 'change')}: risks not checked yet")
@@ -114,6 +115,13 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
         print_line(row)
     for row in _next_commands(one, contents):
         print_line(row)
+
+
+def _origin_lines(one: ListedSession) -> Iterator[str]:
+    if origin := describe_origin(one.record):
+        yield f"imported: {origin}"
+    if attempt := _describe_attempt(one):
+        yield f"{attempt} (agent-dev tx --compare {one.name})"
 
 
 def _commits_as_json(contents: SessionContents) -> list[dict[str, object]]:
@@ -232,6 +240,7 @@ def print_sessions(
                 "exit": one.record.get("exit"),
                 "approvals": count_questions(one),
                 "imported": origin_as_json(one.record),
+                "attempt": _attempt_as_json(one),
                 "problem": one.problem or None,
             }
             for one in found
@@ -275,9 +284,25 @@ def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
     root = short_path(str(one.record["root"])) if with_root else ""
     session_id = one.session.id if with_root and one.record.get("name") else ""
     waiting = approvals.count_by_kind(one.session.folder) if one.state == RUNNING else (0, 0)
-    note = ", ".join(text for text in (describe_origin(one.record), _describe_waiting(*waiting)) if text)
+    note = ", ".join(filter(None, (describe_origin(one.record), _describe_attempt(one), _describe_waiting(*waiting))))
     shown_state = f"{one.state}, detached" if _is_detached(one) else one.state
     return one.name, shown_state, when, command_text(typed_words(one.record)), session_id, root, note
+
+
+def _describe_attempt(one: ListedSession) -> str:
+    if "attempt" not in one.record:
+        return ""
+    from agent_dev.cli.render import best  # few sessions are attempts
+
+    return best.describe_attempt(one.record)
+
+
+def _attempt_as_json(one: ListedSession) -> dict[str, object] | None:
+    if "attempt" not in one.record:
+        return None
+    from agent_dev.cli.render import best  # as above
+
+    return best.kept_as_json(one.record)
 
 
 def _describe_waiting(commands: int, connections: int) -> str:

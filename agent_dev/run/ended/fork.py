@@ -18,7 +18,7 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 
 _LOGS = ("commands.jsonl", "events.jsonl", "network.jsonl")
 _OBJECTS_LIST = "objects.elsewhere"  # names hard-linked objects on another file system
-_NOT_COPIED = ("init", "life", "resumed", "undone")
+_NOT_COPIED = ("init", "life", "resumed", "undone", "attempt")
 
 
 def fork_session(context: CommandContext, listed: ListedSession, name: str) -> ListedSession:

@@ -104,6 +104,7 @@ _ATTEMPT = {"state": one_of("passed", "merged", "failed"), "attempt": COUNT, "sc
 _ATTEMPT |= dict.fromkeys(("name", "host"), nullable(STRING))
 _ATTEMPT |= dict.fromkeys(("files", "insertions", "deletions", "risks"), nullable(COUNT))
 ORIGIN = nullable(mapping(host=STRING, signer=nullable(STRING), signed=BOOLEAN, left_out=list_of(STRING)))
+KEPT_ATTEMPT = nullable(mapping(run=STRING, number=COUNT, count=COUNT, lowest=BOOLEAN, score=nullable({"type": "number"})))
 PERSON = mapping(name=STRING, email=STRING, time=INTEGER, zone=STRING)
 COMMIT_REPORT = {
     "commits": list_of(
@@ -191,6 +192,7 @@ SCHEMAS: dict[str, Schema] = {
         net=nullable(mapping(mode=STRING, allow=list_of(STRING), deny=list_of(STRING))),
         approvals=COUNT,
         imported=ORIGIN,
+        attempt=KEPT_ATTEMPT,
     ),
     "merge": MERGE_RESULT,
     "restore": MERGE_RESULT,
@@ -308,6 +310,7 @@ SCHEMAS: dict[str, Schema] = {
                 exit=nullable(INTEGER),
                 approvals=COUNT,
                 imported=ORIGIN,
+                attempt=KEPT_ATTEMPT,
                 problem=nullable(STRING),
             )
         ),
@@ -551,6 +554,7 @@ _VARIANTS = {
     ("merge", "--commits"): "merge-commits",
     ("restore", "--list"): "restore-list",
     ("tx", "--best"): "tx-best",
+    ("tx", "--compare"): "tx-best",
     ("tx", "--on"): "tx-on",
     ("tx", "--many"): "tx-many",
     ("checkpoints", "--restore"): "rollback",

@@ -34,8 +34,26 @@ def test_the_best_attempt_is_proposed_and_all_are_kept_as_sessions(agent_dev: Ag
     assert [len(one["steps"]) for one in attempts] == [3, 3, 3]
     assert tree(agent_dev.repo) == before
     assert {one["session"] for one in agent_dev.sessions()} == {one["session"] for one in attempts}
+    check_kept(agent_dev, document)
     agent_dev.do("merge", "fix-2", "--take", "lines")
     assert (agent_dev.repo / "lines").read_text() == "1\n2\n"
+
+
+def check_kept(agent_dev: AgentDev, document: dict[str, Any]) -> None:
+    """The scores stay with the sessions, are compared again by any of them, and end when the session is resumed."""
+    again = json.loads(agent_dev.do("tx", "--json", "--compare", "fix-3"))
+    assert again == document
+    assert "score 10, attempt 2 of 3" in agent_dev.do("sessions")
+    assert "score 0, attempt 3 of 3 (agent-dev tx --compare fix-3)" in agent_dev.do("status", "fix-3")
+    assert agent_dev.status("fix-1")["attempt"]["score"] == 5
+    agent_dev.do("fork", "fix-1", "--name", "other")
+    assert agent_dev.status("other")["attempt"] is None
+    agent_dev.do("--no-merge", "resume", "fix-1", "--", "true")
+    assert agent_dev.status("fix-1")["attempt"] is None
+    left = json.loads(agent_dev.do("tx", "--json", "--compare", "fix-2"))
+    assert ([one["attempt"] for one in left["attempts"]], left["best"]) == ([2, 3], 2)
+    done = agent_dev("tx", "--compare", "fix-1")
+    assert (done.returncode, "not an attempt" in done.stderr) == (125, True)
 
 
 def test_an_attempt_that_fails_changes_nothing_or_has_no_score_never_wins(agent_dev: AgentDev) -> None:
