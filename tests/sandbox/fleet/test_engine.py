@@ -37,3 +37,13 @@ def test_doctor_checks_an_engine(engine: AgentDev, name: str, code: int) -> None
     assert not findings["GNU parallel"]["failed"]
     assert findings[f"worker {name}"]["failed"] is bool(code)
     assert (f"doctor on {name}" in findings) is not bool(code)
+
+
+def test_attempts_run_on_an_engine_and_keep_its_name(engine: AgentDev) -> None:
+    words = ("--best", "2", "--on", "lab", "--name", "fix", "--score", "cat score")
+    done = engine("tx", "--json", *words, "--", "sh", "-c", "echo 7 >score", timeout=120)
+    document = json.loads(done.stdout)
+
+    assert (document["state"], document["best"]) == ("proposed", 1), done.stderr
+    assert [(one["host"], one["score"]) for one in document["attempts"]] == [("lab", 7)] * 2
+    assert json.loads(engine.do("tx", "--json", "--compare", "fix-2")) == document
