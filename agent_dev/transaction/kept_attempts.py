@@ -12,7 +12,7 @@ from agent_dev.transaction.best import ScoredAttempt
 
 @dataclass(frozen=True, slots=True)
 class BestRun:
-    """What all attempts have in common: how many there were, the command of `--score`, whether the lowest score is the best."""
+    """A run of `tx --best`: its number of attempts, the command of `--score`, whether the lowest score is the best."""
 
     count: int
     command: str

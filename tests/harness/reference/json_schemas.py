@@ -272,13 +272,9 @@ SCHEMAS: dict[str, Schema] = {
     "tx-best": document(
         state=one_of("proposed", "merged", "failed", "not started"),
         exit=INTEGER,
-        **{
-            "score?": STRING,
-            "lowest?": BOOLEAN,
-            "best?": nullable(COUNT),
-            "reason": STRING,
-            "attempts?": list_of(entries({**TRANSACTION, **_ATTEMPT})),
-        },
+        reason=STRING,
+        **{"score?": STRING, "lowest?": BOOLEAN, "best?": nullable(COUNT)},
+        **{"attempts?": list_of(entries({**TRANSACTION, **_ATTEMPT}))},
     ),
     "undo": UNDO_RESULT,
     "redo": UNDO_RESULT,
