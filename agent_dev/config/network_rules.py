@@ -20,6 +20,7 @@ HTTPS = 443
 SOCKET_PREFIX = "unix:"
 _PRIVATE_WORD = " private"
 _LOCAL = "localhost"
+_MAY_BE_ADDRESS = frozenset(":/")  # in a text with letters
 _MAX_NAME, _MAX_LABEL, _MAX_PORT = 253, 63, 65535
 
 
@@ -167,7 +168,9 @@ def _port(text: str, word: str) -> int:
 
 def parse_network(text: str) -> "Network | None":
     """Return an address or network; None for a name. Raises ValueError for a network with host bits."""
-    from ipaddress import ip_network  # deferred: only with rules
+    if not _MAY_BE_ADDRESS.intersection(text) and any(map(str.isalpha, text)):
+        return None
+    from ipaddress import ip_network  # deferred: it takes longer than all other rules
 
     try:
         return ip_network(text)

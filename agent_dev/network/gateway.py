@@ -84,6 +84,7 @@ class Gateway:
             except OSError:
                 return
             client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             if len(self._tasks) >= self._max_connections:
                 reset(client)
                 continue

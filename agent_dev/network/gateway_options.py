@@ -8,6 +8,7 @@ if TYPE_CHECKING:
     from agent_dev.network.broker.options import BrokerOptions
 
 END = b"e"
+SERVING = b"s"  # from the gateway, when it has loaded
 LOG = "network.jsonl"  # in the folder of the session
 
 

@@ -1,22 +1,18 @@
 """The launcher's handle on the gateway: starts it, passes it the sandbox's sockets, ends it.
 
-The gateway is a separate process, forked early so that it loads while the sandbox is built.
+Two processes are forked early, so that they are ready when the sandbox is built: the gateway, which waits for the sockets
+(standby.py), and the helper that creates these in the sandbox's network namespace (namespace.py).
 """
 
+import _socket
 import os
 
-from agent_dev.config.network_rules import LocalRule, parse_rule
 from agent_dev.errors import CannotStart
 from agent_dev.linux import signals
 from agent_dev.linux.helper_process import FAILED, READY, start_helper
-from agent_dev.network.gateway_options import END, GatewayOptions
-from agent_dev.network.namespace import NamespaceSpec, prepare_namespace
-from agent_dev.network.passing_fds import send_fds
+from agent_dev.network.gateway_options import END, LOG, SERVING, GatewayOptions
+from agent_dev.network.passing_fds import receive_fds, send_fds
 from agent_dev.sandbox.supervisor_interface import GatewayReport
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import _socket
 
 _MAX_REPORT = 1 << 20
 _HINT = "run agent-dev doctor, or use --net none"
@@ -27,15 +23,21 @@ class GatewayHandle:
 
     def __init__(self, options: GatewayOptions) -> None:
         """Start the gateway. Raises CannotStart if a port to publish is in use."""
-        self._options, self._opener = options, 0
+        self._options, self._helper = options, 0
         published = _open_published(options.publish) if options.publish else []
 
-        def serve(control: "_socket.socket") -> None:
-            from agent_dev.network import service  # only in this process
+        def serve(control: _socket.socket) -> None:
+            from agent_dev.network import standby  # only in this process
 
-            service.run(control, options, published)
+            standby.run(control, options, published)
+
+        def prepare(control: _socket.socket) -> None:
+            from agent_dev.network import namespace  # only in this process
+
+            namespace.serve(control, namespace.namespace_spec(options))
 
         self.pid, self._control = start_helper(serve, [fd for fd, _ in published])
+        self._helper, self._namespace = start_helper(prepare, ())
         for fd, _ in published:
             os.close(fd)
 
@@ -44,42 +46,73 @@ class GatewayHandle:
 
         Raises CannotStart; the agent must not be started then.
         """
-        ports = tuple(rule.inside for rule in map(parse_rule, self._options.allow) if isinstance(rule, LocalRule))
-        is_captured = self._options.mode != "none"
         try:
-            prepared = prepare_namespace(pid, NamespaceSpec(ports, is_captured, bool(self._options.publish)))
-            self._opener = prepared.opener
+            self._namespace.send(b"%d" % pid)
+            message, fds = receive_fds(self._namespace)
             try:
-                message = self._control.recv(1 << 12)
-                if message != READY:
-                    reason = message.removeprefix(FAILED).decode("utf-8", "replace") or "the gateway process ended"
-                    raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT)
-                send_fds(self._control, READY + str(relay).encode(), prepared.fds)
+                _raise_failure(message, "the helper process died")
+                _raise_failure(self._control.recv(1 << 12), "the gateway process ended")
+                send_fds(self._control, READY + str(relay).encode(), fds)
             finally:
-                for fd in prepared.fds:
+                for fd in fds:
                     os.close(fd)
         except OSError as error:
-            reason = error.strerror or str(error)
-            raise CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT) from None
+            raise _failure(error.strerror or str(error)) from None
 
     def end(self) -> GatewayReport | None:
         """End every connection and write the log. Return None if the gateway has died: the log may then be incomplete."""
         try:
+            if self._control.recv(1 << 12, _socket.MSG_DONTWAIT) != SERVING:
+                return None
             self._control.send(END)
             first, *learned = self._control.recv(_MAX_REPORT).decode().split("\n")
             count, chain, dropped, denied = first.split()
+        except BlockingIOError:
+            return self._report_without_connections()
         except (OSError, ValueError):
             return None
         return GatewayReport(int(count), chain, int(dropped), int(denied), tuple(learned))
 
+    def _report_without_connections(self) -> GatewayReport | None:
+        """Return the report of a gateway that has not loaded yet, without waiting for it: it has accepted no connection."""
+        from agent_dev.session.hash_chain import LogWriter  # after the run
+
+        self.kill()
+        try:
+            log = LogWriter(f"{self._options.folder}/{LOG}")
+        except OSError:
+            return None
+        log.close()
+        return GatewayReport(log.end.count, log.end.chain, log.end.dropped, 0, ())
+
+    def has_died(self) -> bool:
+        """Return whether the gateway has ended by itself."""
+        return bool(self.pid) and os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+
+    def stop(self) -> None:
+        """Kill the gateway without waiting for its end; `kill` waits."""
+        for pid in filter(None, (self.pid, self._helper)):
+            os.kill(pid, signals.KILL)
+
     def kill(self) -> None:
         """End the gateway and every connection through it."""
-        for pid in filter(None, (self.pid, self._opener)):
-            os.kill(pid, signals.KILL)
+        self.stop()
+        for pid in filter(None, (self.pid, self._helper)):
             os.waitpid(pid, 0)
         if self.pid:
             self._control.close()
-        self.pid = self._opener = 0
+            self._namespace.close()
+        self.pid = self._helper = 0
+
+
+def _failure(reason: str) -> CannotStart:
+    return CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT)
+
+
+def _raise_failure(message: bytes, otherwise: str) -> None:
+    """Raise CannotStart unless a process reports that it is ready; `otherwise`: the reason if it reports nothing."""
+    if message != READY:
+        raise _failure(message.removeprefix(FAILED).decode("utf-8", "replace") or otherwise)
 
 
 def _open_published(texts: tuple[str, ...]) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ A helper process enters it while bubblewrap waits for the signal to start the ag
 belongs, and so the helper has every capability there (user_namespaces(7)). The agent is in that user namespace or a nested one,
 and has no capability in it, so it cannot change any of this.
 
-    launcher ── forks ──▶ helper: setns, addresses, routes, rules, sockets ── descriptors ──▶ launcher ──▶ gateway
+    launcher ── forks, sends a pid ──▶ helper: setns, addresses, routes, rules, sockets ── descriptors ──▶ launcher ──▶ gateway
 """
 
 import _socket
@@ -13,16 +13,19 @@ import fcntl
 import os
 import struct
 
+from agent_dev.config.network_rules import LocalRule, parse_rule
 from agent_dev.linux import signals, syscalls
+from agent_dev.linux.helper_process import FAILED, READY
 from agent_dev.network import netlink
+from agent_dev.network.gateway_options import GatewayOptions
 from agent_dev.network.packet_rules import DNS_PORT, GATE4, GATE6, GATE_PORT, OWN4, OWN6, ruleset
-from agent_dev.network.passing_fds import MAX_FDS, receive_fds, send_fds
+from agent_dev.network.passing_fds import MAX_FDS, send_fds
 from agent_dev.value import Value
 
 _NS_GET_USERNS = 0xB701
 _BACKLOG = 4096
 _PATIENCE = 10  # seconds
-_OK = b"+"
+_MAX_DIGITS = 20
 _NEW_LINK, _NEW_ADDRESS, _NEW_ROUTE = 16, 20, 24
 _FLAGS = netlink.REQUEST | netlink.ACK | netlink.CREATE | netlink.EXCLUDE
 _V6ONLY = 26
@@ -37,59 +40,38 @@ class NamespaceSpec(Value):
     has_opener: bool = False  # a process creates sockets in it, for published ports
 
 
-class PreparedNamespace(Value):
-    """The gateway's sockets in a network namespace, and the pid of its opener, 0 without one.
+def namespace_spec(options: GatewayOptions) -> NamespaceSpec:
+    """Return what the options of a gateway need of its namespace."""
+    ports = tuple(rule.inside for rule in map(parse_rule, options.allow) if isinstance(rule, LocalRule))
+    return NamespaceSpec(ports, options.mode != "none", bool(options.publish))
+
+
+def serve(control: _socket.socket, spec: NamespaceSpec) -> None:
+    """Prepare the network namespace of the process whose pid the launcher sends, and send it the sockets, or why it failed.
 
     In order: one for sock_diag(7); with an opener, the socket that leads to it; if connections are captured, TCP and DNS for
     IPv4, the same for IPv6 if the kernel has it, and for each local port a listener for each of these families.
     """
-
-    fds: list[int]
-    opener: int
-
-
-def prepare_namespace(pid: int, spec: NamespaceSpec) -> PreparedNamespace:
-    """Prepare the network namespace of a process. Raises OSError."""
-    if 2 * len(spec.local_ports) + 6 > MAX_FDS:
-        raise OSError(errno.EMFILE, "too many localhost rules")
-    ours, theirs = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-    launcher = os.getpid()
-    child = os.fork()
-    if child == 0:
-        try:
-            _run_helper(pid, spec, theirs, launcher)
-        finally:
-            os._exit(1)
-    theirs.close()
-    try:
-        data, fds = receive_fds(ours)
-    finally:
-        ours.close()
-    if data[:1] == _OK and spec.has_opener:
-        return PreparedNamespace(fds, child)
-    os.waitpid(child, 0)
-    if data[:1] != _OK:
-        number, _, reason = data.decode("utf-8", "replace").partition("\0")
-        raise OSError(int(number or 0), reason or "the helper process died")
-    return PreparedNamespace(fds, 0)
-
-
-def _run_helper(pid: int, spec: NamespaceSpec, report: _socket.socket, launcher: int) -> None:
+    rules = ruleset() if spec.is_captured else []  # now, while bubblewrap starts
+    pid = int(control.recv(_MAX_DIGITS) or b"0")
+    if not pid:
+        return  # the launcher has ended
     signals.set_alarm(_PATIENCE)
     try:
         _enter(pid)
         netlink.wait_until_up("lo")  # bubblewrap adds 127.0.0.1 first, and fails if it already exists
-        diag, *others = _prepare_here(spec)
-        if not spec.has_opener:
-            send_fds(report, _OK, [diag, *others])
-            return
-        from agent_dev.network.published import opener  # only with published ports
-
-        requests, gateways = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
-        send_fds(report, _OK, [diag, gateways.detach(), *others])
-        opener.run(requests, launcher)
+        diag, *others = _prepare_here(spec, rules)
     except OSError as error:
-        report.send(b"%d\0" % (error.errno or 0) + (error.strerror or str(error)).encode("utf-8", "replace"))
+        control.send(FAILED + (error.strerror or str(error)).encode("utf-8", "replace"))
+        return
+    if not spec.has_opener:
+        send_fds(control, READY, [diag, *others])
+        return
+    from agent_dev.network.published import opener  # only with published ports
+
+    requests, gateways = _socket.socketpair(_socket.AF_UNIX, _socket.SOCK_SEQPACKET)
+    send_fds(control, READY, [diag, gateways.detach(), *others])
+    opener.run(requests)
 
 
 def try_support() -> None:
@@ -97,16 +79,18 @@ def try_support() -> None:
     syscalls.unshare(syscalls.NEWUSER | syscalls.NEWNET)
     up = struct.pack("=BBHiII", 0, 0, 0, _socket.if_nametoindex("lo"), 1, 1)
     netlink.send(netlink.ROUTE, [netlink.message(_NEW_LINK, netlink.REQUEST | netlink.ACK, up)], "lo")
-    _prepare_here(NamespaceSpec())
+    _prepare_here(NamespaceSpec(), ruleset())
 
 
-def _prepare_here(spec: NamespaceSpec) -> list[int]:
+def _prepare_here(spec: NamespaceSpec, rules: list[bytes]) -> list[int]:
+    if 2 * len(spec.local_ports) + 6 > MAX_FDS:
+        raise OSError(errno.EMFILE, "too many localhost rules")
     diag = _socket.socket(_socket.AF_NETLINK, _socket.SOCK_RAW | _socket.SOCK_CLOEXEC, _SOCK_DIAG).detach()
     if not spec.is_captured:
         return [diag]
     families = _families()
     _make_interface(families)
-    netlink.send(netlink.NETFILTER, ruleset(), "nf_tables")
+    netlink.send(netlink.NETFILTER, rules, "nf_tables")
     return [diag, *_make_sockets(families, spec.local_ports)]
 
 

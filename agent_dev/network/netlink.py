@@ -51,15 +51,27 @@ def errors(data: bytes) -> list[int]:
 
 
 def send(protocol: int, messages: list[bytes], what: str) -> None:
-    """Send messages in one datagram and wait for their acknowledgements. Raises OSError for the first that failed."""
-    waiting = sum(1 for one in messages if struct.unpack_from("=H", one, 6)[0] & ACK)
+    """Send messages in one datagram and wait for the acknowledgement of the last. Raises OSError for the first that failed."""
     with _socket_of(protocol) as netlink:
-        netlink.sendto(b"".join(messages), (0, 0))
-        while waiting > 0:
-            for error in errors(netlink.recv(1 << 16)):
-                if error:
-                    raise OSError(error, f"{what}: {os.strerror(error)}")
-                waiting -= 1
+        netlink.sendto(b"".join(_acknowledged_once(messages)), (0, 0))
+        while True:
+            found = errors(netlink.recv(1 << 16))
+            for error in filter(None, found):
+                raise OSError(error, f"{what}: {os.strerror(error)}")
+            if found:
+                return
+
+
+def _acknowledged_once(messages: list[bytes]) -> list[bytes]:
+    """Return messages of which only the last is acknowledged that asks for it; a failed one is reported in any case."""
+    wanted = [at for at, one in enumerate(messages) if struct.unpack_from("=H", one, 6)[0] & ACK]
+    quiet = {*wanted[:-1]}
+    return [_without_ack(one) if at in quiet else one for at, one in enumerate(messages)]
+
+
+def _without_ack(one: bytes) -> bytes:
+    (flags,) = struct.unpack_from("=H", one, 6)
+    return one[:6] + struct.pack("=H", flags & ~ACK) + one[8:]
 
 
 class _Closing:

@@ -1,4 +1,4 @@
-"""The gateway's process: load, report that it is ready, receive the sockets, serve until the launcher ends it."""
+"""The gateway's process once it is needed: serve with the sockets from the sandbox's namespace until the launcher ends it."""
 
 import _socket
 import asyncio
@@ -6,54 +6,66 @@ import gc
 import os
 import socket
 from collections.abc import Mapping
+from dataclasses import dataclass
 
-from agent_dev.linux.helper_process import FAILED, READY
 from agent_dev.network.connecting import Connector, DirectConnector
 from agent_dev.network.connection_log import ConnectionLog
-from agent_dev.network.deciding.asking import AskDecider
 from agent_dev.network.deciding.caller_notes import CallerNotes
 from agent_dev.network.deciding.deciders import Decider, LearnDecider, RuleDecider
 from agent_dev.network.deciding.live_rules import LiveRules
-from agent_dev.network.deciding.questions import Questions
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
-from agent_dev.network.gateway_options import END, LOG, GatewayOptions
+from agent_dev.network.gateway_options import END, LOG, SERVING, GatewayOptions
 from agent_dev.network.handling import Handler
-from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.programs import ProgramFinder
-from agent_dev.session import approvals
-from agent_dev.session.alerts import Alerts
 
 
-def run(control: _socket.socket, options: GatewayOptions, published: list[tuple[int, int]]) -> None:
-    """Serve a sandbox; return when the launcher closes its end. `published`: listening sockets, each with a port inside."""
-    try:
-        live = LiveRules(options.allow, options.deny, options.folder, options.remembered)
-        log = ConnectionLog(f"{options.folder}/{LOG}")
-        handlers = _handlers(options, log)
-    except ValueError as error:
-        control.send(FAILED + str(error).encode("utf-8", "replace"))
-        return
-    approvals.remove_all(options.folder)
+@dataclass(frozen=True, slots=True)
+class GatewayParts:
+    """The parts of a gateway that need no sockets."""
+
+    options: GatewayOptions
+    live: LiveRules
+    log: ConnectionLog
+    handlers: Mapping[tuple[str, int], Handler]
+
+
+@dataclass(frozen=True, slots=True)
+class GatewaySockets:
+    """Descriptors of the sockets made in the namespace (namespace.serve), and of published ports, each with its port inside."""
+
+    inside: list[int]
+    published: list[tuple[int, int]]
+
+
+def load(options: GatewayOptions) -> GatewayParts:
+    """Read rules and keys, open the log. Raises ValueError, OSError."""
+    live = LiveRules(options.allow, options.deny, options.folder, options.remembered)
+    log = ConnectionLog(f"{options.folder}/{LOG}")
+    return GatewayParts(options, live, log, _handlers(options, log))
+
+
+def run(control: _socket.socket, parts: GatewayParts, given: GatewaySockets, relay: int) -> None:
+    """Serve a sandbox; return when the launcher closes its end. `relay`: the pid of its terminal's relay, 0 for none."""
     gc.freeze()
-    control.send(READY)
-    message, fds = receive_fds(control)
-    if not fds:
-        return
-    sockets = [socket.socket(fileno=fd) for fd in fds]
+    options, live = parts.options, parts.live
+    sockets = [socket.socket(fileno=fd) for fd in given.inside]
     finder = ProgramFinder(sockets[0])
     notes, connector = CallerNotes(finder), _connector(options)
-    relay = int(message.removeprefix(READY))
     decider = _ask_decider(options, live, notes, connector, relay) if options.mode == "ask" else _decider(options, live)
-    forwarder = Forwarder(log, decider, connector, notes, handlers)
-    asyncio.run(_serve(control, forwarder, sockets, finder, (options, published)))
+    forwarder = Forwarder(parts.log, decider, connector, notes, parts.handlers)
+    asyncio.run(_serve(control, forwarder, sockets, finder, (options, given.published)))
 
 
 def _decider(options: GatewayOptions, live: LiveRules) -> Decider:
     return LearnDecider(live.current) if options.mode == "learn" else RuleDecider(live.current)
 
 
-def _ask_decider(options: GatewayOptions, live: LiveRules, notes: CallerNotes, connector: Connector, relay: int) -> AskDecider:
+def _ask_decider(options: GatewayOptions, live: LiveRules, notes: CallerNotes, connector: Connector, relay: int) -> Decider:
+    from agent_dev.network.deciding.asking import AskDecider  # only with `ask`
+    from agent_dev.network.deciding.questions import Questions
+    from agent_dev.session.alerts import Alerts
+
     questions = Questions(options.folder, options.ask_seconds, Alerts(options.notifications, relay), notes)
     return AskDecider(live, questions, connector)
 
@@ -96,6 +108,7 @@ async def _serve(
         publisher = start.start_publishing(*publishing, start.NamespaceSockets(diag, opener), forwarder.log)
     gateway = Gateway(others, forwarder, finder)
     gateway.start()
+    control.send(SERVING)
     await ended.wait()
     await gateway.close()
     if publisher:

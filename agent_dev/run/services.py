@@ -89,7 +89,8 @@ def end_gateway(
     job: "RunJob", record: store.Record, gateway: "NetworkGateway", *, is_kept: bool
 ) -> tuple[store.Record, tuple[str, ...]]:
     """End a gateway; return the session's record with the end of its log, and what the user should know."""
-    if not is_kept and job.prepared.settings.profile.net not in ("ask", "learn"):
+    if not is_kept and job.prepared.settings.profile.net not in ("ask", "learn") and not gateway.has_died():
+        gateway.stop()
         return record, ()  # its log goes with the session
     from agent_dev.run.network import gateway as network_gateway  # loaded already
 

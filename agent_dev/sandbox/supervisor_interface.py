@@ -80,5 +80,11 @@ if TYPE_CHECKING:
         def end(self) -> "GatewayReport | None":
             """End every connection and write the log; return a report, None if the gateway has died."""
 
+        def has_died(self) -> bool:
+            """Return whether it has ended by itself."""
+
+        def stop(self) -> None:
+            """Kill it without waiting for its end."""
+
         def kill(self) -> None:
             """End it and every connection through it."""

@@ -15,6 +15,7 @@ VERSION = 1
 STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
+QUESTIONS = "asks"  # in a session's folder: questions to the user (session/approvals)
 PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
 UNLOCKED_FILE = "opened"  # in a session's folder: the unlocked directories of its uppers (session/uppers)
 RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "discarded", "killed"

@@ -11,6 +11,7 @@ from agent_dev.policy import command_rules
 from agent_dev.policy import load as policy_load
 from agent_dev.sandbox import landlock
 from agent_dev.sandbox.joining import step as joining_step
+from agent_dev.session.store import QUESTIONS
 from agent_dev.supervisor import log_buffer, notify
 from agent_dev.supervisor.directory_renames import RenameHandler
 from agent_dev.supervisor.notify import Listener, LookupCall, RenameCall
@@ -61,7 +62,7 @@ class ExecService:
     def run(self) -> None:
         """Serve. Never returns."""
         self.rows = log_buffer.LogBuffer(f"{self.options.folder}/commands.jsonl")
-        if os.path.isdir(f"{self.options.folder}/asks"):
+        if os.path.isdir(f"{self.options.folder}/{QUESTIONS}"):
             from agent_dev.session import approvals  # only if something was asked before
 
             approvals.remove_all(self.options.folder)

@@ -108,6 +108,10 @@ def many():
                 left -= 1
 timed("many", many)
 held = [socket.create_connection(("127.0.0.1", port), 60) for _ in range(idle)]
+for one in held:
+    one.sendall((1).to_bytes(8, "big"))
+for one in held:
+    one.recv(1)
 timed("with idle", lambda: ask(1))
 print(json.dumps(found))
 """
@@ -152,7 +156,7 @@ def _clients(ground: WorkingDirectory) -> Section:
         "A network of the sandbox's own: connections",
         f"A Python client inside, a server on this machine's loopback, by a `localhost:PORT` rule. *First*: the first connection "
         f"of the sandbox; p50 and p95 of 200 more, each with one byte back; {_MIB} MiB; {_CONNECTIONS} connections at once; one "
-        f"connection while {_IDLE} are idle.",
+        f"connection while {_IDLE} are established and idle.",
         _rows(found),
         (remark,),
     )

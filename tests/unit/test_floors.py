@@ -96,6 +96,12 @@ def test_listing_commits_does_not_load_diff_modules() -> None:
     assert loaded.isdisjoint({"agent_dev.merge.reconcile", "shutil", *compare})
 
 
+def test_the_gateway_loads_nothing_slow_before_it_is_needed() -> None:
+    loaded = loaded_by("agent_dev.network.handle", "agent_dev.network.standby", "agent_dev.network.namespace")
+    assert "agent_dev.network.service" not in loaded
+    assert loaded.isdisjoint({*SLOW, "asyncio", "h11", "ipaddress", "ssl"})
+
+
 def test_git_queries_start_before_session_modules_are_loaded() -> None:
     later = {
         f"agent_dev.{name}"

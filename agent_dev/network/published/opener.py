@@ -15,10 +15,9 @@ _KIND = _socket.SOCK_STREAM | _socket.SOCK_CLOEXEC | _socket.SOCK_NONBLOCK
 _FAMILIES = {IPV4: _socket.AF_INET, IPV6: _socket.AF_INET6}
 
 
-def run(requests: _socket.socket, launcher: int) -> None:
+def run(requests: _socket.socket) -> None:
     """Answer requests until the gateway or the launcher has ended."""
     signals.set_alarm(0)
-    process.leave_launcher(launcher)
     process.close_all_but({requests.fileno()})
     while family := requests.recv(1):
         try:

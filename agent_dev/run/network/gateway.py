@@ -4,6 +4,7 @@ from agent_dev.config.load import remembered_path
 from agent_dev.environment import PROXY_ENV
 from agent_dev.network.gateway_options import LOG, GatewayOptions
 from agent_dev.network.handle import GatewayHandle
+from agent_dev.network.published.listening import local_listening_ports
 from agent_dev.notification import NotificationSettings
 from agent_dev.run.request import PreparedRun
 from agent_dev.sandbox.supervisor_interface import GatewayReport
@@ -21,8 +22,6 @@ _DATABASES = {
     11211: "memcached",
     27017: "MongoDB",
 }
-_LISTEN = "0A"  # the state of a listening socket in /proc/net/tcp
-_NEAR = ("00000000", "0100007F")  # 0.0.0.0 and 127.0.0.1 there; IPv6 ends in these, too
 
 
 def start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[str, str], *, can_ask: bool) -> GatewayHandle:
@@ -79,25 +78,10 @@ def end_notices(report: GatewayReport | None, *, is_kept: bool) -> tuple[str, ..
 
 def start_hints(allow: tuple[str, ...]) -> tuple[str, ...]:
     """Return a hint about each database that listens on this machine's loopback and that no rule names."""
-    listening = _listening_ports()
+    listening = local_listening_ports()
     named = {rule.removeprefix("localhost:").partition(" ")[0] for rule in allow if rule.startswith("localhost:")}
     return tuple(
         f"{name} listens on localhost:{port}, which the agent does not reach; --allow localhost:{port}"
         for port, name in _DATABASES.items()
         if port in listening and str(port) not in named
     )
-
-
-def _listening_ports() -> set[int]:
-    found = set()
-    for name in ("tcp", "tcp6"):
-        try:
-            with open(f"/proc/net/{name}", encoding="utf-8") as file:
-                rows = [line.split(None, 4) for line in file.readlines()[1:]]
-        except OSError:
-            continue  # the kernel has no IPv6
-        for row in rows:
-            address, _, port = row[1].partition(":")
-            if row[3] == _LISTEN and (address.endswith(_NEAR) or set(address) <= {"0", "1"}):
-                found.add(int(port, 16))
-    return found

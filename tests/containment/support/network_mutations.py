@@ -9,7 +9,7 @@ from agent_dev.config import credentials
 from agent_dev.config.network_rules import AddressRule, RuleSet
 from agent_dev.config.ssh_rules import SshHost
 from agent_dev.home import network_lease
-from agent_dev.network import access, dns, inspection, namespace, packet_rules
+from agent_dev.network import access, dns, http_inspection, inspection, namespace, packet_rules
 from agent_dev.network.broker import keys, push_check, start
 from agent_dev.network.published import automatic
 from agent_dev.sandbox import plan
@@ -97,7 +97,7 @@ def _with_any_key() -> None:
 
 NETWORK_MUTATIONS: dict[str, Mutation] = {
     "the name in TLS": (_patched(inspection.TlsInspector, "feed", lambda _, data: data), f"{_FILE} -k c60"),
-    "the host of each HTTP request": (_patched(inspection.HttpInspector, "_check", lambda *_: None), f"{_FILE} -k c61"),
+    "the host of each HTTP request": (_patched(http_inspection.HttpInspector, "_check", lambda *_: None), f"{_FILE} -k c61"),
     "rules about addresses": (_with_all_addresses, f"{_FILE} -k c62"),
     "the check of a name's addresses": (_patched(access, "check_addresses", lambda *_: None), f"{_FILE} -k c63"),
     "the refusal of other protocols": (
@@ -122,7 +122,7 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     ),
     "rules about addresses in every spelling": (_with_all_addresses, f"{_MORE} -k c81"),
     "rules about addresses for every kind of socket": (_with_all_addresses, f"{_MORE} -k c82"),
-    "strict requests": (_patched(inspection.HttpInspector, "_check", lambda *_: None), f"{_MORE} -k c83"),
+    "strict requests": (_patched(http_inspection.HttpInspector, "_check", lambda *_: None), f"{_MORE} -k c83"),
     "DNS over TCP without other records": (_patched(dns, "_answer", lambda *_: (0, bytes(4))), f"{_MORE} -k c84"),
     "a network for each session": (_with_host_network, f"{_MORE} -k c85"),
     "other numbers for known services": (_patched(automatic, "outside_ports", lambda inside: (inside, 0)), f"{_MORE} -k c86"),

@@ -150,8 +150,25 @@ print(ask("127.0.0.1", {PORT}), ask("example.org", 443), flush=True)
                 first, second = process.stdout.readline().split(maxsplit=1)
                 assert first in ("ECONNREFUSED", "ECONNRESET")  # the latter if the gateway had just accepted
                 assert "OUT" not in second
+                assert process.stderr
+                assert "gateway ended before the agent" in process.stderr.read()
             else:
                 assert process.stdout.readline() == ""
+
+
+def test_a_connection_of_the_first_moment_waits_for_the_gateway(agent_dev: AgentDev) -> None:
+    code = "exec 3<>/dev/tcp/127.0.0.1/$0 && cat <&3; exec 3<>/dev/tcp/192.0.2.1/1 && cat <&3"
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        rule = f"localhost:{server.getsockname()[1]} as {PORT}"
+        with agent_dev.start("--net", "allow", "--allow", rule, "--", "bash", "-c", code, str(PORT)) as process:
+            server.settimeout(20)
+            connection, _ = server.accept()
+            connection.sendall(b"OUT")
+            connection.close()
+            assert process.stdout
+            assert process.stderr
+            assert (process.stdout.read(), process.wait()) == ("OUT", 1)
+            assert "192.0.2.1:1: no rule allows it" in process.stderr.read()
 
 
 def test_settings_come_from_files_which_show_names(agent_dev: AgentDev) -> None:
@@ -223,15 +240,22 @@ def test_a_repository_grants_only_trusted_settings_and_may_restrict(agent_dev: A
     assert reached("--allow", f"files.example.org:{PORT}", "--allow", f"api.example.org:{PORT}") == [True, False, False]
 
 
+WITHOUT_H11 = """
+from importlib.machinery import PathFinder
+find = PathFinder.find_spec
+PathFinder.find_spec = lambda name, *rest: None if name == "h11" else find(name, *rest)
+"""
+
+
 def test_a_network_that_cannot_be_made_starts_no_agent(agent_dev: AgentDev, tmp_path: Path) -> None:
     broken = tmp_path / "broken"
     broken.mkdir()
-    (broken / "sitecustomize.py").write_text("import sys; sys.modules['h11'] = None\n")
+    (broken / "sitecustomize.py").write_text(WITHOUT_H11)
     marker = tmp_path / "rw" / "started"
     marker.parent.mkdir()
     done = agent_dev("--net", "allow", "--rw", marker.parent, "--", "touch", marker, env={"PYTHONPATH": str(broken)})
     assert (done.returncode, marker.exists()) == (125, False)
-    assert "the sandbox's network cannot be set up: import of h11" in done.stderr
+    assert "the sandbox's network cannot be set up: h11 is not installed" in done.stderr
     assert agent_dev("--", "true", env={"PYTHONPATH": str(broken)}).returncode == 0
 
 

@@ -94,6 +94,11 @@ def test_a_session_without_such_a_network_has_no_connections(agent_dev: AgentDev
     assert (done.returncode, "--denied needs --network" in done.stderr) == (2, True)
 
 
+def test_a_run_that_ends_before_the_gateway_has_loaded_has_an_empty_log(agent_dev: AgentDev) -> None:
+    assert agent_dev("--net", "allow", "--no-merge", "--", "touch", "new").returncode == 0
+    assert logged(agent_dev) == []
+
+
 def test_the_log_of_a_resumed_session_continues(agent_dev: AgentDev) -> None:
     visit(agent_dev, f"open('new', 'w').close(); ask('{API}', 22, b'')")
     done = agent_dev("--no-merge", "resume", before=in_internet())
