@@ -9,15 +9,19 @@ credentials it does wait: without their keys, it must not start.
 import _socket
 import os
 import select
+import sys
 from _frozen_importlib_external import PathFinder  # part of every interpreter; importlib.util takes 2 ms
 
 from agent_dev.linux.helper_process import FAILED, READY
 from agent_dev.network.gateway_options import LOG, GatewayOptions
 from agent_dev.network.passing_fds import receive_fds
+from agent_dev.paths import is_below
 from agent_dev.session.store import QUESTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from agent_dev.network.service import GatewayParts
 
 _LIBRARIES = ("asyncio", "h11", "ssl")
@@ -44,6 +48,7 @@ def run(control: _socket.socket, options: GatewayOptions, published: Published) 
 
 def _prepare(options: GatewayOptions) -> "GatewayParts | None":
     """Do before the agent starts what can fail: find libraries, open the log, read keys. Raises OSError, ValueError."""
+    sys.path[:] = search_path(options.notifications.untrusted)
     missing = [name for name in _LIBRARIES if PathFinder.find_spec(name) is None]
     if missing:
         raise ValueError(f"{', '.join(missing)} is not installed")
@@ -57,6 +62,13 @@ def _prepare(options: GatewayOptions) -> "GatewayParts | None":
     from agent_dev.network import service  # reads the keys
 
     return service.load(options)
+
+
+def search_path(untrusted: "Iterable[str]") -> list[str]:
+    """Return where libraries may be loaded from while the agent runs: Python's own directories, and none that it could write."""
+    own = (f"{sys.prefix}/", f"{sys.base_prefix}/")
+    folders = [os.path.realpath(one) for one in untrusted]
+    return [one for one in sys.path if one.startswith(own) or not any(is_below(os.path.realpath(one), top) for top in folders)]
 
 
 def _is_ended(control: _socket.socket, fds: list[int]) -> bool:
