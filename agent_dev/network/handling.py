@@ -8,7 +8,7 @@ from agent_dev.network import refusal
 from agent_dev.network.connection import Connection, read_first
 from agent_dev.network.connection_log import DENY
 from agent_dev.network.inspection import Inspection
-from agent_dev.network.relay import Relay
+from agent_dev.network.relaying.relay import Relay
 
 OpenServer = Callable[[], Awaitable[socket.socket]]  # resolves, checks, connects; raises Denied, OSError
 

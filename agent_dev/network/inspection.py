@@ -3,7 +3,7 @@
 from typing import Protocol
 
 from agent_dev.network.access import Denied
-from agent_dev.network.client_hello import TLS_HANDSHAKE, ClientHelloReader
+from agent_dev.network.protocols.client_hello import TLS_HANDSHAKE, ClientHelloReader
 
 HTTP, HTTPS = 80, 443
 # The registered methods (RFC 9110, RFC 4918 and others), and some that caches and media players use.
@@ -87,7 +87,7 @@ class Inspection:
             return TlsInspector(self._name)
         if self._port == HTTP or looks_like_http(data):
             self.protocol = "http"
-            from agent_dev.network.http_inspection import HttpInspector  # takes 10 ms, and most connections are TLS
+            from agent_dev.network.protocols.http_inspection import HttpInspector  # takes 10 ms, and most connections are TLS
 
             return HttpInspector(self._name, self._port)
         if data and any(method.startswith(data.lstrip(b"\r\n")) for method in _METHODS):

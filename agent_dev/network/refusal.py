@@ -1,7 +1,7 @@
 """Responses that refuse a connection immediately, in its own protocol: a TLS alert or an HTTP response."""
 
-from agent_dev.network.client_hello import TLS_HANDSHAKE
 from agent_dev.network.inspection import looks_like_http
+from agent_dev.network.protocols.client_hello import TLS_HANDSHAKE
 
 _TLS_ALERT = b"\x15\x03\x01\x00\x02\x02\x31"  # fatal, access_denied
 FIRST_BYTES = 16

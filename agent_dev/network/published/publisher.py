@@ -15,7 +15,7 @@ from agent_dev.network.connection import reset
 from agent_dev.network.connection_log import ConnectionEntry, ConnectionLog
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.network.published.opener import IPV4, IPV6
-from agent_dev.network.relay import Relay
+from agent_dev.network.relaying.relay import Relay
 
 _MAX_CONNECTIONS = 1024
 _AT_ONCE = 64  # connections accepted before other sockets get their turn

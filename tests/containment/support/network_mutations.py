@@ -9,8 +9,9 @@ from agent_dev.config import credentials
 from agent_dev.config.network_rules import AddressRule, RuleSet
 from agent_dev.config.ssh_rules import SshHost
 from agent_dev.home import network_lease
-from agent_dev.network import access, dns, http_inspection, inspection, namespace, packet_rules
+from agent_dev.network import access, dns, inspection, namespace, packet_rules
 from agent_dev.network.broker import keys, push_check, start
+from agent_dev.network.protocols import http_inspection
 from agent_dev.network.published import automatic
 from agent_dev.sandbox import plan
 from agent_dev.ssh_agent import known_hosts, signatures

@@ -9,10 +9,10 @@ from contextlib import contextmanager
 
 import pytest
 
-from agent_dev.network import relay as relay_module
 from agent_dev.network.inspection import Inspection
-from agent_dev.network.pipes import PipePool
-from agent_dev.network.relay import Relay
+from agent_dev.network.relaying import relay as relay_module
+from agent_dev.network.relaying.pipes import PipePool
+from agent_dev.network.relaying.relay import Relay
 
 LARGE = 5 << 20  # bytes: more than the socket buffers hold, and enough for a pipe
 SMALL_BUFFER = 1 << 14

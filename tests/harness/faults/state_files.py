@@ -45,7 +45,7 @@ KINDS = (
     StateFile(f"{SESSION}/session.json", ("session/store",)),
     StateFile(f"{SESSION}/events.jsonl", ("session/events", "session/hash_chain")),
     StateFile(f"{SESSION}/commands.jsonl", ("session/hash_chain",)),
-    StateFile(f"{SESSION}/network.jsonl", ("session/hash_chain",)),
+    StateFile(f"{SESSION}/network.jsonl", ("session/hash_chain", "network/standby")),
     StateFile(f"{SESSION}/network-rules.json", ("network/deciding/live_rules",)),
     StateFile(f"{SESSION}/published.json", ("network/published/port_list",)),
     StateFile(f"{SESSION}/asks/last", ("session/approvals",)),

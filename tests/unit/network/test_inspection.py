@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.network.access import Denied
-from agent_dev.network.client_hello import ClientHelloReader
 from agent_dev.network.inspection import Inspection
+from agent_dev.network.protocols.client_hello import ClientHelloReader
 from agent_dev.network.refusal import refusal_bytes
 
 NAME = "api.example.org"

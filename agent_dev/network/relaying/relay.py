@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from agent_dev.network.access import Denied
 from agent_dev.network.inspection import Inspection
-from agent_dev.network.pipes import Pipe, PipePool
+from agent_dev.network.relaying.pipes import Pipe, PipePool
 
 _BUFFER = bytearray(1 << 18)  # shared: what a receiver does not take at once is copied before the next read
 _VIEW = memoryview(_BUFFER)
@@ -23,7 +23,7 @@ _pipes = PipePool()
 _waiting = 0  # bytes that wait for slow receivers, of all connections
 
 
-class _Direction:
+class _RelayDirection:
     """Copies from one socket to another; while the other takes nothing, nothing is read."""
 
     def __init__(self, relay: "Relay", source: socket.socket, target: socket.socket) -> None:
@@ -179,7 +179,7 @@ class Relay:
         """Copy bytes until both sides have ended; `first` has already been read and inspected."""
         self._refuse, self._client = refuse, client
         self._end: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._up, self._down = _Direction(self, client, server), _Direction(self, server, client)
+        self._up, self._down = _RelayDirection(self, client, server), _RelayDirection(self, server, client)
         try:
             if first:
                 self._up.send(first)
@@ -208,7 +208,7 @@ class Relay:
         if self._up.is_done and self._down.is_done and not self._end.done():
             self._end.set_result(None)
 
-    def forward(self, direction: _Direction, data: memoryview) -> None:
+    def forward(self, direction: _RelayDirection, data: memoryview) -> None:
         """Forward what was read, if it passes the inspection; otherwise end both connections."""
         inspection = self._inspection
         if inspection is None or inspection.is_open:

@@ -1,0 +1,1 @@
+"""The protocols that are inspected: the name in TLS, and the host of each HTTP request."""

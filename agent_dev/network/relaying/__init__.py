@@ -1,0 +1,1 @@
+"""Copy the bytes of a connection both ways."""
