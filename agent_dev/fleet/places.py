@@ -95,7 +95,9 @@ def job_script(places: Places, worker: str, limit: int) -> str:
             ssh = shlex.join(("ssh", *_SSH, "-o", "ControlMaster=no", "-o", _SHARED_PATH))
             return (
                 f'{note}code="out/$PARALLEL_SEQ.code"\n'
-                f'{{ {{ {ssh} "$@" 3>&-; echo $? >"$code"; }} 2>&1 >&3 | head -c {limit} >&2 3>&-; }} 3>&1 | head -c {limit}\n'
+                f'{{ {{ {ssh} "$@" 3>&-; echo $? >"$code"; }} 2>&1 >&3 |\n'
+                # What follows is read, too: a pipe that nobody reads would block the task.
+                f"{{ head -c {limit} >&2; cat >/dev/null; }} 3>&-; }} 3>&1 | head -c {limit}\n"
                 'exit "$(cat "$code")"\n'
             )
         case Engine():

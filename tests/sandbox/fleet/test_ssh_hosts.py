@@ -88,6 +88,8 @@ if act == "endless":
 if act == "huge":
     os.write(1, b"manifest.json".ljust(100, b"\0") + b"0000644\0" + b"0000000\0" * 2 + b"77777777777\0" * 2 + b" " * 376)
     sys.exit(0)
+if act == "flood":
+    for _ in range(99): os.write(2, b"x" * 65536)
 if act == "escape":
     os.write(2, b"\x1b]0;owned\x07\x1b[2Jhello\n")
 if act == "other":
@@ -109,17 +111,17 @@ def test_a_hostile_worker_is_refused_and_affects_nothing_else(agent_dev: AgentDe
     worker.write_text(HOSTILE.format(python="/usr/bin/python3", program=str(PROGRAM), repo=agent_dev.repo))
     worker.chmod(0o755)
     hosts.use(agent_dev, f"worker: {worker}\nmax_bundle_mib: 1\n")
-    acts = ("good", "endless", "huge", "escape", "other", "pickle", "version")
+    acts = ("good", "endless", "huge", "escape", "flood", "other", "pickle", "version")  # all tasks of a host share a connection
     document, done = run(agent_dev, ON, tasks(tmp_path, *acts), "--retries", "0")
 
     state = {job["line"]: job["state"] for job in document["jobs"]}
-    assert {line for line in acts if state[line] == "merged"} == {"good", "escape"}, done.stderr
+    assert {line for line in acts if state[line] == "merged"} == {"good", "escape", "flood"}, done.stderr[-2000:]
     reasons = {job["line"]: job["reason"] for job in document["jobs"]}
     assert "more than 1 MiB" in reasons["endless"]
     assert "another task" in reasons["other"]
     assert "version 2" in reasons["version"]
     assert "\x1b" not in done.stderr + done.stdout
     assert "hello" in done.stderr
-    assert {path.name for path in agent_dev.repo.glob("by-*")} == {"by-good", "by-escape"}
+    assert {path.name for path in agent_dev.repo.glob("by-*")} == {"by-good", "by-escape", "by-flood"}
     assert not (agent_dev.repo / "pickled").exists()
-    assert len(merged_sessions(agent_dev)) == 2
+    assert len(merged_sessions(agent_dev)) == 3
