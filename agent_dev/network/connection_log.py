@@ -2,11 +2,14 @@
 
 import asyncio
 import time
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 from agent_dev.network.access import Destination
 from agent_dev.network.learned import allow_rules
-from agent_dev.session.hash_chain import LogWriter
+
+if TYPE_CHECKING:
+    from agent_dev.session.hash_chain import LogWriter
 
 ALLOW, DENY = "allow", "deny"
 _DELAY = 0.2  # seconds for which rows are collected
@@ -18,10 +21,16 @@ class ConnectionLog:
     """A log that collects rows for a moment, so that many connections cost one write."""
 
     def __init__(self, path: str) -> None:
-        self._log = LogWriter(path)
+        self._path = path
         self._rows: list[dict[str, Any]] = []
         self.denied = 0
         self.learned: dict[tuple[str, int], None] = {}  # names and ports that `learn` allowed and that were reached
+
+    @cached_property
+    def _log(self) -> "LogWriter":
+        from agent_dev.session.hash_chain import LogWriter  # takes 15 ms, for which the first connection would wait
+
+        return LogWriter(self._path)
 
     def add(self, row: dict[str, Any]) -> None:
         """Append a row."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -279,7 +279,7 @@ def empty_ssh_agent(path: Path) -> Iterator[None]:
         server.listen()
 
         def answer(client: socket.socket) -> None:
-            with client:
+            with client, suppress(ConnectionError):  # the filter was killed
                 while client.recv(100):
                     client.sendall(NO_KEYS)
 
@@ -300,7 +300,7 @@ def test_a_network_with_a_process_killed_at_each_step_leaves_nothing(agent_dev: 
     work = f"echo new >new; {PYTHON} -I -c {shlex.quote(program)} 2>/dev/null || exit 1; sleep 0.05"
     with empty_ssh_agent(tmp_path / "ssh-agent"):
         networked.configure(tmp_path / "ssh-agent")
-        idle, steps = counted(networked.run, agent_dev, tmp_path, SCRIPT, work)
+        _, idle, steps = counted(networked.run, agent_dev, tmp_path, SCRIPT, SCRIPT, work)
         assert len(steps) > 6, "gateway, opener and filter are among the processes"
         points = [(who, step) for who, count in sorted(steps.items()) for step in sample(chance, 0, count)]
         at_work = {who: (idle[who], count) for who, count in steps.items() if count > idle.get(who, count) + WORKING}
