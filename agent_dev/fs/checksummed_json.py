@@ -9,17 +9,23 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from typing import Any
 
-_LENGTH = len(b'{"check":"00000000",')
+HEAD_SIZE = len(b'{"check":"00000000",')
 
 
 def add_checksum(data: bytes) -> bytes:
     """Add the checksum to a file that begins with a non-empty JSON object, as the object's first member."""
-    return b'{"check":"%08x",%b' % (crc32(data[1:]), data[1:])
+    rest = memoryview(data)[1:]
+    return b"".join((head(crc32(rest)), rest))
+
+
+def head(check: int) -> bytes:
+    """Return the start of a file; `check`: the CRC-32 of the rest."""
+    return b'{"check":"%08x",' % check
 
 
 def verify(data: bytes) -> bytes:
     """Return a file unchanged if its checksum is right. Raises ValueError if it was truncated or changed."""
-    if data[:_LENGTH] != b'{"check":"%08x",' % crc32(data[_LENGTH:]):
+    if data[:HEAD_SIZE] != b'{"check":"%08x",' % crc32(memoryview(data)[HEAD_SIZE:]):
         raise ValueError("checksum mismatch")
     return data
 

@@ -29,15 +29,20 @@ class _Context:
 def loads(data: bytes) -> object:
     """Return the value of a JSON text in UTF-8. Raises ValueError for anything else."""
     text = data.decode("utf-8").strip(" \t\n\r")
+    value, end = scan(text, 0)
+    if end != len(text):
+        raise ValueError(f"more than one JSON value: the first ends at character {end}")
+    return value
+
+
+def scan(text: str, at: int) -> "tuple[object, int]":
+    """Return the value that starts at a position of a JSON text, and its end. Raises ValueError."""
     try:
-        value, end = _scan(text, 0)
+        return _scan(text, at)
     except (StopIteration, SystemError):  # the C scanner cannot raise JSONDecodeError while `json.decoder` is not imported
         raise ValueError("no JSON value") from None
     except RecursionError:
         raise ValueError("JSON is nested too deeply") from None
-    if end != len(text):
-        raise ValueError(f"more than one JSON value: the first ends at character {end}")
-    return value
 
 
 def dumps(value: object) -> bytes:

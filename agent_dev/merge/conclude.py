@@ -4,8 +4,9 @@ Every step can be repeated after a crash; the `FINISHED` record in the journal c
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from itertools import chain
 
 from agent_dev.agent_git import refs
 from agent_dev.errors import AgentDevError
@@ -99,13 +100,13 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
         root_done = tuple(change for change in done if change.key.root == number and change.key not in recorded)
         unknown = _unknown_paths(tree, review.lower_snapshot.entries(number), skip) if root_changes and not is_all else ()
         if root_done:
-            now = _current_entries(merge, review, number, root_done)
+            merge.real_trees[number].close_directories()
             own = {change.key: parts[change.key] for change in root_done if change.key in parts}
             bases.record_merge(
                 review.lower_snapshot,
                 merge.id,
                 number,
-                now,
+                _current_entries(merge, review, number, root_done),
                 _remainder_bases(merge, number, own),
                 edited=_differing_paths(merge, number),
             )
@@ -154,7 +155,7 @@ def _unknown_paths(tree: dir_tree.Tree, base: Mapping[bytes, Entry], skip: tuple
 
 def _saved_slots(merge: merge_execution.Merge, kind: str) -> dict[Key, str]:
     """Return by key the slots in which a merge saved the session's version (`agent` or `part`)."""
-    slots = ((change.key, row.get(kind)) for change, row in zip(merge.changes(), merge.journal.change_rows, strict=True))
+    slots = ((change.key, row.get(kind)) for change, row in merge.recorded_changes())
     later = {merge.journal.ops[number].key: one.agent_slot for number, one in merge.journal.replaced.items() if kind == "agent"}
     return {key: str(slot) for key, slot in (*slots, *later.items()) if slot}
 
@@ -167,7 +168,7 @@ def keys_stored_elsewhere(merge: merge_execution.Merge) -> frozenset[Key]:
 def _remainder_bases(merge: merge_execution.Merge, number: int, parts: dict[Key, str]) -> dict[bytes, tuple[bytes, int]]:
     """Return the base version plus the selected parts, for files whose real content or mode differs from that."""
     found: dict[bytes, tuple[bytes, int]] = {}
-    rows = zip(merge.changes(), merge.journal.change_rows, strict=True)
+    rows = merge.recorded_changes()
     modes = {change.key: row["part_mode"] for change, row in rows if change.key in parts and "part_mode" in row}
     for key, slot in parts.items():
         if key.root == number:
@@ -191,38 +192,37 @@ def _has_content(tree: dir_tree.Tree, path: bytes, data: bytes) -> bool:
 
 def _current_entries(
     merge: merge_execution.Merge, review: Review, number: int, taken: tuple[Change, ...]
-) -> dict[bytes, Entry | None]:
-    """Return the entries that a merge left at the paths, and at parent directories that it created or removed."""
+) -> Iterator[tuple[bytes, Entry | None]]:
+    """Yield the entries that a merge left at the paths, and at parent directories that it created or removed."""
     real, base = merge.real_trees[number], review.lower_snapshot.entries(number)
-    real.close_directories()
-    seen = _recorded_entries(merge, number)
-    now = {path: real.entry_at(path) for path in (change.key.path for change in taken)}
-    for path, was in seen.items():
-        if path in now and not _is_same(was, now[path]):
-            now[path] = was
-    for folder in {folder for path in now for folder in parents_of(path)} - now.keys():
+    recorded, folders = _recorded_marks(merge, number), set[bytes]()
+    for change in taken:
+        path = change.key.path
+        folders.update(parents_of(path))
+        now, mark = real.entry_at(path), recorded.get(path)
+        yield path, now if mark is None or _is_marked(now, mark) else _entry_of(mark)
+    for folder in folders - {change.key.path for change in taken}:
         found = real.entry_at(folder)
         if (found is None) != (folder not in base):
-            now[folder] = found
-    return now
+            yield folder, found
 
 
-def _is_same(was: Entry | None, now: Entry | None) -> bool:
-    return was is not None and now is not None and was.identity == now.identity
+def _is_marked(now: Entry | None, mark: EntryMark) -> bool:
+    return now is not None and now.identity == (mark.type, mark.inode, mark.size, mark.mtime, mark.ctime)
 
 
-def _recorded_entries(merge: merge_execution.Merge, number: int) -> dict[bytes, Entry | None]:
-    """Return the entries that the phase recorded at the paths of a root: later changes are the user's."""
+def _entry_of(mark: EntryMark) -> Entry:
+    return Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
+
+
+def _recorded_marks(merge: merge_execution.Merge, number: int) -> dict[bytes, EntryMark]:
+    """Return the marks that the phase recorded at the paths of a root's files: later changes are the user's."""
     result = merge.journal.phases[-1].result
     found = result.marks if result is not None else {}
     ops = [(merge.journal.ops[one], mark) for one, mark in found.items() if mark is not None]
-    own = [(op.key, mark) for op, mark in ops if op.key.root == number]
-    within = [one for op, _ in ops if op.members and op.key.root == number for one in op.member_marks()]
-    return {
-        key.path: Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
-        for key, mark in (*own, *within)
-        if mark.type is FileType.FILE
-    }
+    own = ((op.key, mark) for op, mark in ops if op.key.root == number)
+    within = (one for op, _ in ops if op.members and op.key.root == number for one in op.member_marks())
+    return {key.path: mark for key, mark in chain(own, within) if mark.type is FileType.FILE}
 
 
 def _write_state(review: Review, state: str) -> None:
@@ -266,7 +266,7 @@ def _restored(op: Operation, mark: EntryMark | None, now: Entry | None) -> Entry
         mark = replace(op.old, ctime=0)
     if mark.matches_unmoved(now):
         return now
-    return Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
+    return _entry_of(mark)
 
 
 def _differing_paths(merge: merge_execution.Merge, number: int) -> frozenset[bytes]:

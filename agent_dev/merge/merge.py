@@ -244,6 +244,7 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
     table = review.changes.by_key() if home is None else home.changes
     if not planned.selected and home is None:
         return MergeResult("", (), planned.skipped, planned.conflicts, is_session_empty=False)
+    review.release_assessor()
     with journal_file.merge_lock(state_dir, notice) as lock:
         merge_id = f"{review.session.id}.{merge_clock.next_time(state_dir) // 10**6:x}"
         recover.recover_roots(state_dir, review.record["roots"], review.environ, notice, excluded=review.session.id)
@@ -292,6 +293,7 @@ def _apply(
     wanted = {step.key.root for step in planned.steps} | set(range(len(review.real_trees), len(grounds.real_trees)))
     merging = merge_execution.begin_merge(state_dir, merge_id, review.session.id, grounds, wanted)
     merging.lock_fd = options.lock
+    merging.known_changes = review.changes.by_key() if home is None else home.changes
     try:
         try:
             result = _drive(merging, review, planned, home, is_atomic=options.is_atomic)
@@ -314,7 +316,7 @@ def _drive(
     table = review.changes.by_key() if home is None else home.changes
     ops, kept = staging.stage_plan(merging, planned, review.upper_trees)
     renames = {} if home is not None else review.changes.renames
-    rows = tuple(
+    rows = (
         {
             **merge_plan.journal_row(table[key], is_part="part" in kept.get(key, {}), renamed_from=renames.get(key)),
             **kept.get(key, {}),

@@ -102,6 +102,10 @@ class Review:
             self._assessor = RiskAssessor(self)
         return self._assessor
 
+    def release_assessor(self) -> None:
+        """Drop the assessor, whose cache of 100,000 results needs much memory: nothing more will be assessed."""
+        self._assessor = None
+
     def assess(self, keys: Iterable[Key] | None = None) -> ChangeSet:
         """Assess changes by the risk rules, if not done yet (None: all that git does not ignore); return all changes."""
         self.changes = self.assessor.assess(keys)

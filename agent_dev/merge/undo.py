@@ -151,6 +151,8 @@ def _run_in_session(
 ) -> UndoResult:
     if merging.journal.header is None:
         raise CannotUndo(message=f"merge {merging.id} was never started")
+    if review is not None:
+        merging.known_changes = review.changes.by_key()
     runnable = _runnable(merging, direction)
     numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=direction.is_forward)
     ops = merging.journal.ops

@@ -255,11 +255,15 @@ class NextAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The state of a journal. `change_rows`: the applied changes, as plain data for the session's update."""
+    """The state of a journal. `change_rows`: the applied changes, as plain data for the session's update.
+
+    `implying`: the operations on whole directories whose files are applied changes, too, if there is no row for them.
+    """
 
     header: MergeHeader | None = None
     ops: tuple[Operation, ...] = ()
     change_rows: tuple[dict[str, Any], ...] = ()
+    implying: tuple[Operation, ...] = ()
     phases: tuple[Phase, ...] = ()
     stage_paths: frozenset[str] = frozenset()  # all stage paths, current and earlier
     adopted: tuple[tuple[Key, str], ...] = ()  # entries moved, not copied, from the session into slots
@@ -280,6 +284,21 @@ class Journal:
         if last.result is None:
             return NextAction.ROLL_BACK
         return NextAction.NONE if last.is_concluded else NextAction.FINISH
+
+    def with_intent(
+        self, ops: tuple[Operation, ...], rows: tuple[dict[str, Any], ...], git: tuple[GitUpdate, ...], *, implies: bool
+    ) -> "Journal":
+        """Return the journal with all operations of the merge; `implies`: those on whole directories imply changes."""
+        whole = tuple(op for op in ops if op.members) if implies else ()
+        return replace(self, ops=ops, change_rows=rows, implying=whole, git_updates=git)
+
+    def implied_files(self) -> Iterator[tuple[Key, FileType]]:
+        """Yield the files of whole directories that have no row: they are new, and were applied unchanged."""
+        recorded = {(row["root"], row["path"].encode("utf-8", "surrogateescape")) for row in self.change_rows}
+        for op in self.implying:
+            for key, mark in op.member_marks():
+                if mark.type is not FileType.DIRECTORY and key not in recorded:
+                    yield key, mark.type
 
     def with_phase(self, phase: Phase) -> "Journal":
         """Return the journal with another phase begun."""

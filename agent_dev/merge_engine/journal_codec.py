@@ -6,7 +6,7 @@ so a missing, duplicate or misplaced line is detected as damage too.
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 from typing import Any
@@ -25,8 +25,19 @@ class CorruptJournalError(ValueError):
 
 def encode_line(record: Mapping[str, Any], chain: int) -> bytes:
     """Return a record as the line after one with the checksum `chain` (0 for the first)."""
-    body = json.dumps(record, separators=(",", ":")).encode("ascii")
+    body = json.dumps(record, separators=(",", ":"), default=_encode_value).encode("ascii")
     return b"%08x %b\n" % (zlib.crc32(body, chain), body)
+
+
+def _encode_value(value: object) -> object:
+    """Return a path or a mark as JSON values: those of a whole directory's content are encoded one at a time."""
+    match value:
+        case bytes():
+            return _text(value)
+        case EntryMark():
+            return _mark_row(value)
+        case _:
+            raise TypeError(f"{type(value).__name__} cannot be encoded")
 
 
 def line_checksum(line: bytes) -> int:
@@ -54,37 +65,33 @@ def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
     return {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in adopted]}
 
 
-def intent_record(
-    ops: tuple[Operation, ...], rows: tuple[Mapping[str, Any], ...], git: tuple[GitUpdate, ...] = ()
-) -> dict[str, Any]:
-    """Return the record of all operations; once it is written, any of them may have run."""
-    implied = {(op.key.root, _text(key.path)): new.type for op in ops if op.members for key, new in op.member_marks()}
-    own = [row for row in rows if not _is_implied(row, implied)] if implied else list(rows)
+def intent_record(ops: tuple[Operation, ...], rows: Iterable[dict[str, Any]], git: tuple[GitUpdate, ...] = ()) -> dict[str, Any]:
+    """Return the record of all operations; once it is written, any of them may have run.
+
+    Its `rows` are those that no whole directory implies; `implies` is the number of the others.
+    """
+    implied = {key: new.type for op in ops for key, new in op.member_marks()}
+    own, count = [], 0
+    for row in rows:
+        if implied and _is_implied(row, implied):
+            count += 1
+        else:
+            own.append(row)
     record: dict[str, Any] = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": own}
-    if len(own) < len(rows):
-        record["implies"] = len(rows) - len(own)
+    if count:
+        record["implies"] = count
     return {**record, "git": [_git_row(one) for one in git]} if git else record
 
 
-def _is_implied(row: Mapping[str, Any], implied: Mapping[tuple[int, str], FileType]) -> bool:
+def _is_implied(row: dict[str, Any], implied: Mapping[Key, FileType]) -> bool:
     """Return whether a row contains only what its whole directory's operation implies."""
-    kind = implied.get((row["root"], row["path"]))
+    kind = implied.get(Key(row["root"], row["path"].encode("utf-8", "surrogateescape")))
     return kind is not None and kind is not FileType.DIRECTORY and row == _row_within(row["root"], row["path"], kind)
 
 
 def _row_within(root: int, path: str, kind: str) -> dict[str, Any]:
     how = {"merged": False, "dropped": False, "apart": False}
     return {"root": root, "path": path, "kind": ChangeKind.ADDED, **how, "before": None, "after": kind}
-
-
-def _rows_within(ops: tuple[Operation, ...], rows: tuple[dict[str, Any], ...]) -> Iterator[dict[str, Any]]:
-    """Yield the rows that were omitted as implied."""
-    recorded = {(row["root"], row["path"]) for row in rows}
-    for op in ops:
-        for key, new in op.member_marks():
-            path = _text(key.path)
-            if new.type is not FileType.DIRECTORY and (key.root, path) not in recorded:
-                yield _row_within(key.root, path, new.type)
 
 
 def _git_row(git: GitUpdate) -> dict[str, Any]:
@@ -196,8 +203,7 @@ def _op_row(op: Operation) -> list[Any]:
         op.digest,
         int(op.is_auxiliary),
     ]
-    whole = [[_text(path), _mark_row(mark)] for path, mark in op.members]
-    return [*row, whole, op.attributes_digest] if whole or op.attributes_digest else row
+    return [*row, op.members, op.attributes_digest] if op.members or op.attributes_digest else row
 
 
 def _mark_row(mark: EntryMark | None) -> list[Any] | None:
@@ -280,10 +286,7 @@ def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
 
 def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
     git = tuple(map(_git, _list(record.get("git"))))
-    ops, rows = tuple(map(_op, record["ops"])), tuple(record["rows"])
-    return replace(
-        journal, ops=ops, change_rows=(*rows, *_rows_within(ops, rows)) if record.get("implies") else rows, git_updates=git
-    )
+    return journal.with_intent(tuple(map(_op, record["ops"])), tuple(record["rows"]), git, implies=bool(record.get("implies")))
 
 
 def _list(value: Any) -> list[Any]:

@@ -7,7 +7,7 @@ is rolled back; after it, the real tree is complete.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -39,7 +39,7 @@ from agent_dev.merge_engine.journal import (
     Substitute,
     entry_mark,
 )
-from agent_dev.merge_engine.merge_plan import change_from_row
+from agent_dev.merge_engine.merge_plan import added_file, change_from_row, is_added_file
 from agent_dev.merge_engine.slots import Stage, find_stage_path
 from agent_dev.overlay.changes import Change
 from agent_dev.session.store import Store
@@ -79,13 +79,27 @@ class Merge:
     lock_fd: int = -1  # the lock of all merges
     report_progress: ReportProgress = ignore_progress
     is_marked_pending: bool = False  # has a pending mark, which must precede journal writes
+    known_changes: Mapping[Key, Change] = field(default_factory=dict)  # of the session
     _changes: tuple[Change, ...] | None = None
 
     def changes(self) -> tuple[Change, ...]:
-        """Return the changes that the journal records."""
-        if self._changes is None or len(self._changes) != len(self.journal.change_rows):
-            self._changes = tuple(map(change_from_row, self.journal.change_rows))
-        return self._changes
+        """Return the changes that the journal records, then those that its whole directories imply."""
+        if self._changes is not None:
+            return self._changes
+        recorded = map(change_from_row, self.journal.change_rows)
+        found = (*recorded, *(self._implied_change(key, kind) for key, kind in self.journal.implied_files()))
+        if self.journal.phases_begun:  # before, the journal does not have them yet
+            self._changes = found
+        return found
+
+    def _implied_change(self, key: Key, kind: FileType) -> Change:
+        """Return the change of a file in a whole directory: the session's own if it is the same, which saves a copy."""
+        known = self.known_changes.get(key)
+        return known if known is not None and is_added_file(known, kind) else added_file(key, kind)
+
+    def recorded_changes(self) -> Iterator[tuple[Change, dict[str, Any]]]:
+        """Yield the changes that have a row in the journal, with that row."""
+        return zip(self.changes(), self.journal.change_rows, strict=False)
 
     def __post_init__(self) -> None:
         """Allow the trees to open unreadable directories, each recorded in the journal first."""
@@ -236,7 +250,7 @@ def return_adopted(merge: Merge, uppers: tuple[dir_tree.Tree, ...]) -> None:
 
 
 def run_merge(
-    merge: Merge, ops: tuple[Operation, ...], rows: tuple[Record, ...], *, is_atomic: bool, git: tuple[GitUpdate, ...] = ()
+    merge: Merge, ops: tuple[Operation, ...], rows: Iterable[dict[str, Any]], *, is_atomic: bool, git: tuple[GitUpdate, ...] = ()
 ) -> PhaseResult:
     """Run a merge's operations forward, then move refs; return the durable result.
 
@@ -245,8 +259,9 @@ def run_merge(
     """
     phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=merge_clock.next_time(merge.store))
     try:
-        journal = replace(merge.journal, ops=ops, change_rows=tuple(dict(row) for row in rows), git_updates=git).with_phase(phase)
-        merge.append_records(journal_codec.intent_record(ops, rows, git), journal_codec.phase_record(phase), journal=journal)
+        intent = journal_codec.intent_record(ops, rows, git)
+        journal = merge.journal.with_intent(ops, tuple(intent["rows"]), git, implies="implies" in intent).with_phase(phase)
+        merge.append_records(intent, journal_codec.phase_record(phase), journal=journal)
         pending_marks.mark_pending(merge.store, merge.id, merge.journal.phases_begun)
     except OSError as error:
         raise CannotMerge(

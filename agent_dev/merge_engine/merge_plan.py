@@ -224,6 +224,17 @@ def change_from_row(row: Mapping[str, Any]) -> Change:
     )
 
 
+def added_file(key: Key, kind: FileType) -> Change:
+    """Return the change of a file in a directory that a merge applied as a whole."""
+    return Change(key, ChangeKind.ADDED, None, _ENTRIES[kind])
+
+
+def is_added_file(change: Change, kind: FileType) -> bool:
+    """Return whether a change differs from `added_file` at most in what no merge uses: sizes, times, risks and the like."""
+    is_new = change.kind is ChangeKind.ADDED and change.before is None and change.after is not None and change.type is kind
+    return is_new and not change.is_merged and not change.is_from_commit and change.renamed_from is None
+
+
 _ENTRIES = {str(kind): Entry(kind) for kind in FileType}  # a look-up is five times faster than FileType(value)
 _KINDS = {str(kind): kind for kind in ChangeKind}
 

@@ -85,8 +85,8 @@ class _DirectorySearch:
                 found = self.below(fd, inside) if path.count(b"/") < _MAX_DEPTH else []
                 is_clean = is_clean and len(found) == 1 and found[0].key.path == inside
                 parts += found
-            elif self._is_clean(fd, name, status, self._wanted.puts.get(inside)):
-                members.append((name, mark_from_stat(status)))
+            elif (after := self._wanted.puts.get(inside)) is not None and self._is_clean(fd, name, status, after):
+                members.append((name, _mark_like(status, after)))
             else:
                 is_clean = False
         status, attributes = os.fstat(fd), _attributes(fd)
@@ -100,10 +100,10 @@ class _DirectorySearch:
         own = replace(mark_from_stat(status), attributes=attributes)
         return [WholeDirectory(Key(self._root, path), own, tuple(members), tuple(extra_attributes))]
 
-    def _is_clean(self, fd: int, name: bytes, status: os.stat_result, after: Entry | None) -> bool:
+    def _is_clean(self, fd: int, name: bytes, status: os.stat_result, after: Entry) -> bool:
         """Return whether an entry is as selected, without hard links and without attributes to remove."""
         found = (status.st_ino, status.st_size, status.st_mtime_ns, stat.S_IMODE(status.st_mode))
-        if after is None or found != (after.inode, after.size, after.mtime, after.mode):
+        if found != (after.inode, after.size, after.mtime, after.mode):
             return False
         if stat.S_ISLNK(status.st_mode):
             return status.st_nlink == 1
@@ -142,6 +142,13 @@ def mark_from_stat(status: os.stat_result) -> EntryMark:
     kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
     size, mtime, ctime = status.st_size, status.st_mtime_ns, status.st_ctime_ns
     return EntryMark(kind, status.st_ino, size, mtime, ctime, stat.S_IMODE(status.st_mode))
+
+
+def _mark_like(status: os.stat_result, after: Entry) -> EntryMark:
+    """Return the mark of an entry that is as selected; it shares the numbers of the other value, of which there are many."""
+    mark = mark_from_stat(status)
+    ctime = after.ctime if after.ctime == mark.ctime else mark.ctime
+    return EntryMark(mark.type, after.inode, after.size, after.mtime, ctime, after.mode)
 
 
 def is_unchanged(folder: int, name: bytes, op: Operation) -> bool:

@@ -1,14 +1,15 @@
 """Read a lower snapshot: the roots when the session began (taken by overlay/lower_snapshot_take), updated by later merges."""
 
 import os
-from collections.abc import Collection, Iterator, MutableMapping
+from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import checksummed_json, fast_json
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry
 from agent_dev.git.conversion import restore_line_endings
-from agent_dev.overlay import rows_before_merge
+from agent_dev.overlay import raw_json, rows_before_merge
+from agent_dev.overlay.rows_before_merge import MISSING
 
 if TYPE_CHECKING:
     from agent_dev.git.blob_reader import BlobReader
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 INODE, STORED = 4, 9  # indexes in a row
 VERSION = 4  # of the manifest: a line of JSON with a checksum of the whole file, then tables of columns
 READABLE = (3, VERSION)  # version 3 has no extended attributes
+_MERGED = "merged"  # the file with the rows that merges have changed
 MAX_STORED_FILE = 64 << 20  # bytes; no content of larger files is stored
 
 
@@ -58,7 +60,7 @@ def record_merge(
     base: "LowerSnapshot",
     merge_id: str,
     root: int,
-    now: dict[bytes, Entry | None],
+    now: Iterable[tuple[bytes, Entry | None]],
     contents: dict[bytes, tuple[bytes, int]] | None = None,
     *,
     edited: frozenset[bytes] = frozenset(),
@@ -72,22 +74,33 @@ def record_merge(
     merged = _merged_or_none(folder)
     if merged is None:
         return
-    rows = {path: row_of(WalkedEntry(path, entry), "") if entry else None for path, entry in now.items()}
-    for path, (data, mode) in (contents or {}).items():
-        entry = now[path]
-        if entry is not None:
-            name = _store(folder, data)
-            rows[path] = row_of(WalkedEntry(path, replace(entry, size=len(data), mode=mode, inode=0, ctime=0)), name)
-    before = {path: base.row(root, path) for path in rows}
-    # Equal rows were recorded before a crash.
-    changed = {path: row for path, row in before.items() if row != rows[path]}
-    rows_before_merge.store_rows(folder, merge_id, root, changed, edited)
-    merged.setdefault(str(root), {}).update((os.fsdecode(path), row) for path, row in rows.items())
-    _write_merged(folder, merged)
+    rest, changed = merged.get(str(root), {}), rows_before_merge.Rows()
+
+    def merged_rows() -> Iterator[tuple[str, bytes]]:
+        for path, entry in now:
+            row = row_of(WalkedEntry(path, entry), "") if entry else None
+            if contents and entry and path in contents:
+                data, mode = contents[path]
+                row = row_of(WalkedEntry(path, replace(entry, size=len(data), mode=mode, inode=0, ctime=0)), _store(folder, data))
+            name, before = os.fsdecode(path), base.row(root, path)
+            if before != row:  # equal rows were recorded before a crash
+                changed[name] = _encoded(before)
+            rest.pop(name, None)
+            yield name, _encoded(row)
+        yield from rest.items()
+
+    tree = {**merged, str(root): merged_rows()}  # written while they are read: all rows of a large merge need much memory
+    rows_before_merge.replace_file(
+        folder, _MERGED, tree, lambda: rows_before_merge.store_rows(folder, merge_id, root, changed, edited)
+    )
 
 
-def _write_merged(folder: str, merged: "dict[str, dict[str, Row | None]]") -> None:
-    rows_before_merge.replace_file(folder, "merged", checksummed_json.dumps(merged))
+def _encoded(row: "Row | None") -> bytes:
+    return MISSING if row is None else fast_json.dumps(row)
+
+
+def _write_merged(folder: str, merged: "dict[str, rows_before_merge.Rows]") -> None:
+    rows_before_merge.replace_file(folder, _MERGED, merged)
 
 
 def _store(folder: str, data: bytes) -> str:
@@ -125,7 +138,8 @@ def record_new_times(folder: str, root: int, now: dict[bytes, Entry]) -> None:
     table = data["roots"][root]
     for path, entry in now.items():
         previous = table.row(path) if path in table else None
-        rows[os.fsdecode(path)] = row_of(WalkedEntry(path, _with_settings(entry, previous)), table.content_location(path))
+        row = row_of(WalkedEntry(path, _with_settings(entry, previous)), table.content_location(path))
+        rows[os.fsdecode(path)] = fast_json.dumps(row)
     _write_merged(folder, merged)
 
 
@@ -151,14 +165,14 @@ def record_undo(folder: str, merge_id: str, root: int, now: dict[bytes, Entry | 
     rows = merged.setdefault(str(root), {})
     for path, entry in now.items():
         name = os.fsdecode(path)
-        previous = before.get(name)
+        previous = _decoded_row(before[name]) if name in before else None
         if name in before and (path in theirs or (previous is not None and not previous[INODE])):
-            rows[name] = previous
+            rows[name] = before[name]
         elif path in theirs:
             rows.pop(name, None)
         else:
             stored = str(previous[STORED]) if previous is not None else table.content_location(path) if table else ""
-            rows[name] = row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None
+            rows[name] = _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
     _write_merged(folder, merged)
 
 
@@ -170,7 +184,7 @@ def drop_unmerged_contents(folder: str) -> None:
     kept = set()
     for root, rows in merged.items():
         kept |= {data["roots"][int(root)].content_location(os.fsencode(path)) for path in rows}
-        kept |= {str(row[STORED]) for row in rows.values() if row}
+        kept |= {str(row[STORED]) for row in map(_decoded_row, rows.values()) if row}
     if not os.path.isdir(f"{folder}/content"):
         return
     names = set(os.listdir(f"{folder}/content"))
@@ -180,16 +194,21 @@ def drop_unmerged_contents(folder: str) -> None:
         os.rmdir(f"{folder}/content")
 
 
-def _merged(folder: str) -> "dict[str, dict[str, Row | None]]":
-    """Return the rows that merges have changed, by root and path. Raises ValueError for a damaged file."""
+def _decoded_row(row: bytes) -> "Row | None":
+    decoded: Any = None if row == MISSING else fast_json.loads(row)
+    return decoded  # type: ignore[no-any-return]
+
+
+def _merged(folder: str) -> "dict[str, rows_before_merge.Rows]":
+    """Return the rows that merges have changed, by root and path, as JSON. Raises ValueError for a damaged file."""
     try:
-        with open(f"{folder}/merged", "rb") as file:
-            return checksummed_json.loads(file.read())
+        with open(f"{folder}/{_MERGED}", "rb") as file:
+            return raw_json.loads(file.read(), 2)
     except FileNotFoundError:
         return {}  # nothing was merged since the snapshot
 
 
-def _merged_or_none(folder: str) -> "dict[str, dict[str, Row | None]] | None":
+def _merged_or_none(folder: str) -> "dict[str, rows_before_merge.Rows] | None":
     """Return the same as `_merged`, but None for a damaged file.
 
     The file is kept: without it, the base would be wrong instead of unknown.

@@ -5,6 +5,8 @@ from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from agent_dev.fs import fast_json
+
 if TYPE_CHECKING:
     from typing import Literal
 
@@ -19,6 +21,7 @@ _FIRST = 2  # index of the first number in a row
 _PATH, _KIND, _TARGET, _STORED, _ATTRIBUTES = 0, 1, 8, 9, 10
 _FILE, _LINK = "file", "symlink"
 _SIZE = 3
+_REMOVED = b"null"
 
 
 def pack(rows: Sequence[Row]) -> tuple[dict[str, object], list[bytes]]:
@@ -77,7 +80,7 @@ class Table:
         self._texts: dict[int, list[bytes]] = {}
         paths = self._split(_PATH) if header["count"] else []
         self._at = dict(zip(paths, range(header["count"]), strict=True))
-        self._rows: dict[bytes, Row] = {os.fsencode(str(row[_PATH])): row for row in header["odd"]}
+        self._rows: dict[bytes, Row | bytes] = {os.fsencode(str(row[_PATH])): row for row in header["odd"]}
         if any(len(one) != len(paths) for one in (columns[_KIND], *self._numbers)):
             raise ValueError("columns have different lengths")
 
@@ -100,7 +103,7 @@ class Table:
         """Return the row of a path. Raises KeyError."""
         at = self._at.get(path)
         if at is None:
-            return self._rows[path]
+            return _decoded(self._rows[path])
         numbers = [one[at] for one in self._numbers]
         target = os.fsdecode(self._split(_TARGET)[at])
         kind = self._kinds[self._columns[_KIND][at]]
@@ -108,7 +111,7 @@ class Table:
 
     def knows_attributes(self, path: bytes) -> bool:
         """Return whether the row of a path has its extended attributes."""
-        return self._knows_attributes if path in self._at else len(self._rows.get(path, ())) > _ATTRIBUTES
+        return self._knows_attributes if path in self._at else path in self._rows and len(self.row(path)) > _ATTRIBUTES
 
     def links(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the paths and targets of symbolic links."""
@@ -116,14 +119,14 @@ class Table:
             link, kinds = self._kinds.index(_LINK), self._columns[_KIND]
             targets = self._split(_TARGET)
             yield from ((path, targets[at]) for path, at in self._at.items() if kinds[at] == link)
-        yield from ((path, os.fsencode(str(row[_TARGET]))) for path, row in self._rows.items() if row[_KIND] == _LINK)
+        yield from ((path, os.fsencode(str(row[_TARGET]))) for path, row in self._own_rows() if row[_KIND] == _LINK)
 
     def files_of_sizes(self, sizes: Collection[int]) -> Iterator[tuple[bytes, int]]:
         """Yield the paths and sizes of regular files of some sizes."""
         if _FILE in self._kinds:
             file, kinds, column = self._kinds.index(_FILE), self._columns[_KIND], self._numbers[_SIZE - _FIRST]
             yield from ((path, column[at]) for path, at in self._at.items() if column[at] in sizes and kinds[at] == file)
-        for path, row in self._rows.items():
+        for path, row in self._own_rows():
             size = row[_SIZE]
             if row[_KIND] == _FILE and isinstance(size, int) and size in sizes:
                 yield path, size
@@ -132,17 +135,27 @@ class Table:
         """Return the content location of a path; "" if there is none or the path is unknown."""
         at = self._at.get(path)
         if at is None:
-            return str(self._rows[path][_STORED]) if path in self._rows else ""
+            return str(self.row(path)[_STORED]) if path in self._rows else ""
         return bytes(self._columns[_STORED][at * self._width : (at + 1) * self._width]).rstrip(b"\0").decode("ascii")
 
-    def override(self, rows: Mapping[str, Row | None]) -> None:
-        """Override the rows of some paths; None removes a path."""
+    def _own_rows(self) -> Iterator[tuple[bytes, Row]]:
+        """Yield the rows that are not in columns."""
+        return ((path, _decoded(row)) for path, row in self._rows.items())
+
+    def override(self, rows: Mapping[str, bytes]) -> None:
+        """Override the rows of some paths, given as JSON; null removes a path."""
         for name, row in rows.items():
             path = os.fsencode(name)
             self._at.pop(path, None)
             self._rows.pop(path, None)
-            if row is not None:
+            if row != _REMOVED:
                 self._rows[path] = row
+
+
+def _decoded(row: Row | bytes) -> Row:
+    """Return a row; those of merges are decoded when they are read."""
+    decoded: Any = fast_json.loads(row) if isinstance(row, bytes) else row
+    return decoded  # type: ignore[no-any-return]
 
 
 def unpack(header: Mapping[str, Any], data: memoryview) -> tuple[Table, memoryview]:

@@ -1,46 +1,47 @@
 """The rows of a lower snapshot before a merge. An undo restores them, even if a resumed session has taken a new snapshot."""
 
 import os
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from agent_dev.fs import checksummed_json, durable, state_files
+from agent_dev.fs import durable
+from agent_dev.overlay import raw_json
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
-
-    from agent_dev.overlay.lower_snapshot_table import Row
+    from collections.abc import Callable, Container
 
 FILE_NAME = "before"
 _EDITED = "edited-"  # prefix of a root's number
-Rows = dict[str, "Row | None"]
+Rows = dict[str, bytes]  # by path, as JSON; `MISSING` for a path that did not exist
+MISSING = b"null"
 
 
-def store_rows(
-    folder: str, merge_id: str, root: int, rows: "Mapping[bytes, Row | None]", edited: "Container[bytes]" = frozenset()
-) -> None:
-    """Store the rows that a snapshot had for some paths (None: it had none), durable on return. Raises OSError.
+def store_rows(folder: str, merge_id: str, root: int, rows: Rows, edited: "Container[bytes]" = frozenset()) -> None:
+    """Store the rows that a snapshot had for some paths, durable on return. Raises OSError.
 
     `edited`: paths that the user had changed before the merge.
     """
     if not rows:
         return
-    everything = _read(folder)
-    own = everything.setdefault(merge_id, {}).setdefault(str(root), {})
-    own |= {os.fsdecode(path): row for path, row in rows.items()}
-    everything[merge_id].setdefault(_EDITED + str(root), {}).update({os.fsdecode(path): None for path in rows if path in edited})
-    replace_file(folder, FILE_NAME, checksummed_json.dumps(everything))
+    everything: dict[str, Any] = _read(folder)
+    own = _decoded(everything.get(merge_id, b"{}"))
+    own.setdefault(str(root), {}).update(rows)
+    own.setdefault(_EDITED + str(root), {}).update({path: MISSING for path in rows if os.fsencode(path) in edited})
+    replace_file(folder, FILE_NAME, everything | {merge_id: own})
 
 
-def replace_file(folder: str, name: str, data: bytes) -> None:
-    """Replace a file of a snapshot atomically, durable on return; create its directory if needed. Raises OSError."""
+def replace_file(folder: str, name: str, tree: "raw_json.Tree", prepare_replacement: "Callable[[], None]" = lambda: None) -> None:
+    """Replace a file of a snapshot atomically, durable on return; create its directory if needed. Raises OSError.
+
+    `tree` and `prepare_replacement`: see `raw_json.replace_file`.
+    """
     os.makedirs(folder, 0o700, exist_ok=True)
-    state_files.replace_file(f"{folder}/{name}", data, is_durable=True)
+    raw_json.replace_file(f"{folder}/{name}", tree, prepare_replacement)
     durable.sync_path(folder)
 
 
 def stored_rows(folder: str, merge_id: str, root: int) -> Rows:
     """Return the rows that were stored for a merge."""
-    return _read(folder).get(merge_id, {}).get(str(root), {})
+    return _decoded(_read(folder).get(merge_id, b"{}")).get(str(root), {})
 
 
 def edited(folder: str, root: int, since: int) -> Rows:
@@ -49,7 +50,8 @@ def edited(folder: str, root: int, since: int) -> Rows:
     everything = _read(folder)
     for merge_id in sorted(everything, reverse=True):
         if id_time_ms(merge_id) > since:
-            own, paths = everything[merge_id].get(str(root), {}), everything[merge_id].get(_EDITED + str(root), {})
+            of_merge = _decoded(everything[merge_id])
+            own, paths = of_merge.get(str(root), {}), of_merge.get(_EDITED + str(root), {})
             found |= {path: row for path, row in own.items() if path in paths}
     return found
 
@@ -62,9 +64,19 @@ def id_time_ms(merge_id: str) -> int:
         return 0
 
 
-def _read(folder: str) -> dict[str, dict[str, Rows]]:
+def _read(folder: str) -> Rows:
+    """Return what was stored for each merge, as JSON: only that of one merge is needed."""
     try:
         with open(f"{folder}/{FILE_NAME}", "rb") as file:
-            return checksummed_json.loads(file.read())
+            return raw_json.loads(file.read(), 1)
     except (OSError, ValueError):
         return {}  # nothing was merged yet
+
+
+def _decoded(of_merge: bytes) -> dict[str, Rows]:
+    """Return the rows of a merge by root."""
+    text = of_merge.decode("ascii")
+    try:
+        return raw_json.read_members(text, 0, 2) if text != "{}" else {}
+    except ValueError:
+        return {}

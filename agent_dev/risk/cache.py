@@ -6,16 +6,15 @@ that produced it. A damaged cache counts as empty.
 
 import json
 import os
-from collections.abc import Iterator, Mapping
 from hashlib import sha256
-from itertools import islice
 from typing import Any, BinaryIO
 
+from agent_dev.fs import fast_json
 from agent_dev.fs.entry import Entry, Key
+from agent_dev.overlay import raw_json
 
 _NAME = "judged.json"
 _FORMAT = 1
-_PART = 1000  # rows
 _TICK = 50_000_000  # ns: a file written more recently than this may be written again with the same times
 
 Row = list[Any]  # names of rules or None; then [is text, insertions, deletions] or None
@@ -38,18 +37,19 @@ class RiskCache:
 
     def __init__(self, folder: str, version: str) -> None:
         self._path, self._version = f"{folder}/{_NAME}", version
-        self._rows = dict(_read(self._path, version))
+        self._rows = _read(self._path, version)  # as JSON: values would need five times the memory
         self._is_new = False
 
     def get(self, key: Key, mark: str) -> Row | None:
         """Return the cached row of a change with this fingerprint."""
-        row = self._rows.get(_name(key))
-        return row[1:] if row is not None and row[0] == mark else None
+        text = self._rows.get(_name(key))
+        row: Any = json.loads(text) if text is not None and text.startswith(b'["%b"' % mark.encode()) else None
+        return row[1:] if _is_row(row) else None
 
     def put(self, key: Key, mark: str, row: Row, changed: int, now: int) -> None:
         """Store a row computed at `now` for a change whose newer side has the time `changed` (both ns since 1970)."""
         if now - changed > _TICK:
-            self._rows[_name(key)] = [mark, *row]
+            self._rows[_name(key)] = fast_json.dumps([mark, *row])
             self._is_new = True
 
     def save(self) -> None:
@@ -69,19 +69,15 @@ class RiskCache:
         """Write the rows in parts, since the text of 100,000 would need as much memory as they do."""
         digest = sha256()
 
-        def put(text: str) -> None:
-            data = text.encode()
+        def put(data: bytes) -> None:
             digest.update(data)
             file.write(data)
 
         file.write(digest.hexdigest().encode() + b"\n")  # replaced at the end
-        put(f'{{"format":{_FORMAT},"version":{json.dumps(self._version)},"rows":{{')
-        names = iter(self._rows)
-        separator = ""
-        while part := {name: self._rows[name] for name in islice(names, _PART)}:
-            put(separator + json.dumps(part, separators=(",", ":"))[1:-1])
-            separator = ","
-        put("}}")
+        put(_head(self._version) + b"{")
+        for part in raw_json.encode_members(self._rows):
+            put(part)
+        put(b"}")
         file.seek(0)
         file.write(digest.hexdigest().encode())
 
@@ -90,19 +86,23 @@ def _name(key: Key) -> str:
     return f"{key.root}:{os.fsdecode(key.path)}"
 
 
-def _read(path: str, version: str) -> Iterator[tuple[str, Row]]:
+def _head(version: str) -> bytes:
+    return b'{"format":%d,"version":%b,"rows":' % (_FORMAT, fast_json.dumps(version))
+
+
+def _read(path: str, version: str) -> dict[str, bytes]:
+    """Return the rows of a file as JSON; none if it is damaged, of another version, or empty."""
     try:
         with open(path, "rb") as file:
-            head, _, body = file.read().partition(b"\n")
-        found = json.loads(body) if head == _sum(body) else None
-    except (OSError, ValueError, RecursionError):
-        return
-    if not isinstance(found, Mapping) or found.get("format") != _FORMAT or found.get("version") != version:
-        return
-    rows = found.get("rows")
-    for name, row in rows.items() if isinstance(rows, dict) else ():
-        if _is_row(row):
-            yield name, row
+            digest, body = file.readline(), file.read()
+        head = _head(version)
+        if digest != _sum(body) + b"\n" or not body.startswith(head + b'{"'):
+            return {}
+        text = body.decode("ascii")
+        del body  # it is large
+        return raw_json.read_members(text, len(head), 1)
+    except (OSError, ValueError):
+        return {}
 
 
 def _sum(body: bytes) -> bytes:

@@ -19,7 +19,7 @@ from agent_dev.merge import assess, select_by_options
 from agent_dev.merge.assess import RiskAssessor
 from agent_dev.merge.review import Review, open_review
 from agent_dev.merge.select_by_options import SelectionRequest
-from agent_dev.overlay import lower_snapshot_request, lower_snapshot_take
+from agent_dev.overlay import lower_snapshot_request, lower_snapshot_take, raw_json
 from agent_dev.overlay.changes import UNASSESSED, Change, ChangeKind
 from agent_dev.overlay.selection import Selection, select_all
 from agent_dev.risk import cache, risk_rules
@@ -220,7 +220,7 @@ def test_rows_of_another_shape_are_skipped(session: EndedSession, review: Review
     found = json.loads(path.read_bytes().partition(b"\n")[2])
     for row in (3, [], ["x"], ["x", [1], None], ["x", [], [1]], ["x", "y", None], ["x", ["no such rule"], None]):
         found["rows"]["0:run.sh"] = [found["rows"]["0:run.sh"][0], *row[1:]] if isinstance(row, list) and row else row
-        body = json.dumps(found).encode()
+        body = json.dumps(found, separators=(",", ":")).encode()
         path.write_bytes(cache._sum(body) + b"\n" + body)
         again = unjudged(session)
         assert again.assess() == wanted, row
@@ -243,7 +243,7 @@ def test_results_that_are_found_and_saved_in_parts_are_the_same(
     wanted = review.assess_with_counts()
     (Path(session.session.folder) / "judged.json").unlink()
     monkeypatch.setattr(assess, "_MAX_FORKED", 1)
-    monkeypatch.setattr(cache, "_PART", 2)
+    monkeypatch.setattr(raw_json, "_BATCH", 2)
     for _ in range(2):
         again = unjudged(session)
         assert again.assess_with_counts() == wanted

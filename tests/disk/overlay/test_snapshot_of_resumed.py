@@ -37,7 +37,7 @@ def test_a_lower_snapshot_is_updated_after_a_merge(root: Path, what: str) -> Non
     MERGES[what](root)
     path = "new" if what == "an addition" else "a.txt"
     now = trees.entry_on_disk(root / path)
-    lower_snapshot.record_merge(LowerSnapshot(str(root.parent / "base")), "1", 0, {os.fsencode(path): now})
+    lower_snapshot.record_merge(LowerSnapshot(str(root.parent / "base")), "1", 0, [(os.fsencode(path), now)])
     after = LowerSnapshot(str(root.parent / "base")).entries(0)
 
     assert after.get(os.fsencode(path)) == now
@@ -48,7 +48,7 @@ def test_a_lower_snapshot_is_updated_after_a_merge(root: Path, what: str) -> Non
 
 def test_a_new_lower_snapshot_overrides_updates_of_a_merge(root: Path) -> None:
     taken(root)
-    lower_snapshot.record_merge(LowerSnapshot(str(root.parent / "base")), "1", 0, {b"a.txt": None})
+    lower_snapshot.record_merge(LowerSnapshot(str(root.parent / "base")), "1", 0, [(b"a.txt", None)])
     one = taken(root, touched=(PriorChanges(),))
 
     assert b"a.txt" in one.entries(0)
@@ -56,7 +56,7 @@ def test_a_new_lower_snapshot_overrides_updates_of_a_merge(root: Path) -> None:
 
 def test_updates_of_a_merge_stay_where_the_agent_hides_the_path(root: Path) -> None:
     taken(root)
-    lower_snapshot.record_merge(LowerSnapshot(str(root.parent / "base")), "1", 0, {b"sub/b.txt": None})
+    lower_snapshot.record_merge(LowerSnapshot(str(root.parent / "base")), "1", 0, [(b"sub/b.txt", None)])
     one = taken(root, touched=(PriorChanges(hiding=(b"sub",), paths=frozenset((b"sub",))),))
 
     assert b"sub/b.txt" not in one.entries(0)

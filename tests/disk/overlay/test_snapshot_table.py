@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agent_dev.fs import checksummed_json
+from agent_dev.fs import checksummed_json, fast_json
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import lower_snapshot, lower_snapshot_request, lower_snapshot_table, lower_snapshot_take
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
@@ -66,7 +66,7 @@ def test_rows_round_trip_whatever_their_names_and_numbers(one: list[Row], other:
 def test_rows_set_over_a_table_replace_those_below(rows: list[Row], others: list[Row], gone: list[str]) -> None:
     table = lower_snapshot_table.from_rows(rows)
     over: dict[str, Row | None] = {str(row[0]): row for row in others} | dict.fromkeys(gone)
-    table.override(over)
+    table.override({name: fast_json.dumps(row) for name, row in over.items()})
     expected = {str(row[0]): row for row in rows} | over
     assert {os.fsdecode(path): table.row(path) for path in table} == {name: row for name, row in expected.items() if row}
     assert all((os.fsencode(name) in table) == (row is not None) for name, row in expected.items())

@@ -120,6 +120,7 @@ NOT_DAMAGED = {
     "merge_engine/slots": "the user's and the agent's files",
     "network/broker/trust_files": "certificates of a running sandbox, read inside",
     "overlay/lower_snapshot_process": "a text for a person",
+    "overlay/raw_json": "calls of other modules",
     "review_page/output_file": "a page for the user",
     "run/services": "a file that lives as long as `learn`",
     "sandbox/masks": "empty files to mount on",
