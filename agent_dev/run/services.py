@@ -116,12 +116,13 @@ def recover_merge(prepared: PreparedRun, environ: dict[str, str], notice: "Notic
 
 def start_notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]:
     """Return the notices to show before the agent starts."""
-    waiting = startup_state.waiting_session_names(prepared.store, prepared.location.root)
+    waiting, has_older = startup_state.waiting_session_names(prepared.store, prepared.location.root)
     lines = []
     if waiting:
         names = ", ".join(waiting[-3:]) + (" …" if len(waiting) > 3 else "")
-        plural = "s" if len(waiting) > 1 else ""
-        lines.append(f"{len(waiting)} unmerged session{plural} here: {names} (agent-dev sessions)")
+        plural = "s" if len(waiting) > 1 or has_older else ""
+        count = f"{len(waiting)} or more" if has_older else len(waiting)
+        lines.append(f"{count} unmerged session{plural} here: {names} (agent-dev sessions)")
     unset = (name for name in request.options.env if "=" not in name and name not in request.environ)
     lines += [f"--env {name}: not set in your environment, so not passed through" for name in unset]
     if prepared.settings.profile.credentials:

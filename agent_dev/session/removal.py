@@ -7,7 +7,16 @@ import time
 from agent_dev.fs import background_removal
 from agent_dev.fs.rmtree import remove_session, remove_tree
 from agent_dev.fs.state_files import list_names
-from agent_dev.session.store import Session, Store, all_sessions, has_no_record, is_locked, lock_creation, unlock_session
+from agent_dev.session.store import (
+    NEWEST,
+    Session,
+    Store,
+    all_sessions,
+    has_no_record,
+    is_locked,
+    lock_creation,
+    unlock_session,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -53,8 +62,8 @@ def _rename_for_removal(session_store: Store, session: Session) -> str:
 
 
 def has_leftovers(session_store: Store) -> bool:
-    """Return whether a killed process may have left something to sweep, by a quick check."""
-    return any(map(has_no_record, all_sessions(session_store))) or any(
+    """Return whether a killed process may have left something to sweep, by a quick check of the newest sessions."""
+    return any(map(has_no_record, all_sessions(session_store)[-NEWEST:])) or any(
         _is_old(f"{session_store.removals_folder}/{name}") for name in list_names(session_store.removals_folder)
     )
 

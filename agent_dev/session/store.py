@@ -411,6 +411,9 @@ def has_no_record(session: Session) -> bool:
     return os.path.isdir(session.folder) and not os.path.lexists(f"{session.folder}/session.json")
 
 
+NEWEST = 100  # sessions that a start looks at
+
+
 def all_sessions(store: Store, folder: str = "") -> tuple[Session, ...]:
     """Return all sessions, oldest first, optionally those in another `folder` such as the trash."""
     folder = folder or store.sessions

@@ -178,7 +178,7 @@ def test_a_session_is_found_from_each_root(session: GitSession, other: Path) -> 
         context = CommandContext(session.store, str(root), str(root), ENVIRON)
         assert [one.session.id for one in sessions.sessions_of_repository(context)] == [session.session.id]
         assert sessions.find_session(context).session.id == session.session.id
-        assert startup_state.waiting_session_names(session.store, str(root)) == (session.session.id,)
+        assert startup_state.waiting_session_names(session.store, str(root)) == ((session.session.id,), False)
 
 
 def test_a_record_with_a_single_repository_is_read_as_a_list(session: GitSession) -> None:

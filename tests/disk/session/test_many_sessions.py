@@ -1,11 +1,11 @@
-"""Notes about files that several sessions have changed, with more sessions than are compared."""
+"""Notes about other sessions, with more of them than are compared or read."""
 
 from pathlib import Path
 
 import pytest
 
 from agent_dev.cli.review_notes import shared_notes
-from agent_dev.session import sessions, shared_changes, store
+from agent_dev.session import sessions, shared_changes, startup_state, store
 from tests.harness.ended_session import ENVIRON, EndedSession
 from tests.harness.trees import FILE, Node, UpperEntry
 
@@ -29,3 +29,15 @@ def test_the_oldest_session_is_compared_with_the_newest_others_and_says_so(
             f"new is also changed by {', '.join(names[2:])}",
             "compared only with the newest 2 of 3 other sessions",
         )
+
+
+def test_a_start_reads_the_newest_sessions_only_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EndedSession(tmp_path, {b"a": Node(FILE, b"a\n")}, MARKS) as first:
+        made = [EndedSession.another(first) for _ in range(2)]
+        for one in made:
+            store.unlock_session(one.session)
+        names = tuple(one.name for one in sessions.list_sessions(first.store))
+        (root,) = store.read_record(first.session)["roots"]
+        assert startup_state.waiting_session_names(first.store, root) == (names, False)
+        monkeypatch.setattr(store, "NEWEST", 2)
+        assert startup_state.waiting_session_names(first.store, root) == (names[1:], True)
