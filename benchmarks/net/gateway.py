@@ -190,7 +190,7 @@ def _memory(port: int, options: tuple[str, ...], env: dict[str, str]) -> float:
 
 
 def _is_gateway(pid: int) -> bool:
-    return any(path.endswith("/network.jsonl") for path in open_descriptors(pid).values())
+    return "anon_inode:[eventpoll]" in open_descriptors(pid).values()
 
 
 def _figures(argv: tuple[str, ...], env: dict[str, str]) -> dict[str, float]:
