@@ -17,6 +17,7 @@ from agent_dev.sanitize import visible
 from agent_dev.session.sessions import CommandContext
 
 _PATIENCE = 30.0  # seconds for a greeting
+_PREFIX = "agent-dev: "  # of messages
 _SEND_PATIENCE = 1800.0  # seconds for the commit
 
 
@@ -187,7 +188,7 @@ def _finish(name: str, connection: _Connection) -> WorkerRefused | None:
 
 
 def _last_error(connection: _Connection) -> str:
-    """Return the last message of a worker that ended, without agent-dev's own prefix."""
+    """Return the last message of a worker that ended, without agent-dev's own prefix; else the last line, of another program."""
     assert connection.process.stderr is not None  # noqa: S101  (for mypy: it is a pipe)
     fd = connection.process.stderr.fileno()
     os.set_blocking(fd, False)
@@ -195,9 +196,10 @@ def _last_error(connection: _Connection) -> str:
         text = os.read(fd, 1 << 16)
     except BlockingIOError:
         text = b""
-    lines = [line.removeprefix("agent-dev: ") for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    lines = [line for line in lines if not line.startswith("hint: ")]
-    return visible(lines[-1][:300]) if lines else "it ended without an answer"
+    lines = [line for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    own = [line.removeprefix(_PREFIX) for line in lines if line.startswith(_PREFIX)]
+    found = [line for line in own if not line.startswith("hint: ")] or lines
+    return visible(found[-1][:300]) if found else "it ended without an answer"
 
 
 def _close(connection: _Connection) -> None:

@@ -14,7 +14,8 @@ def engine(agent_dev: AgentDev) -> AgentDev:
     """Return the program with an engine `lab`, and one whose machine has no agent-dev."""
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
-    (folder / "config.yaml").write_text(f"worker: {PROGRAM}\nengines:\n  lab: env LC_ALL=C\n  broken: sh -c 'exit 127'\n")
+    broken = "sh -c 'echo agent-dev: no room >&2; echo srun: error: exited >&2; exit 125'"
+    (folder / "config.yaml").write_text(f"worker: {PROGRAM}\nengines:\n  lab: env LC_ALL=C\n  broken: {json.dumps(broken)}\n")
     return agent_dev
 
 
@@ -37,6 +38,12 @@ def test_doctor_checks_an_engine(engine: AgentDev, name: str, code: int) -> None
     assert not findings["GNU parallel"]["failed"]
     assert findings[f"worker {name}"]["failed"] is bool(code)
     assert (f"doctor on {name}" in findings) is not bool(code)
+
+
+def test_the_reason_of_a_worker_is_shown_rather_than_that_of_its_engine(engine: AgentDev, tmp_path: Path) -> None:
+    done = engine("tx", "--many", tasks(tmp_path, "true"), "--on", "broken")
+    assert done.returncode != 0
+    assert "broken cannot be used: no room\n" in done.stderr
 
 
 def test_attempts_run_on_an_engine_and_keep_its_name(engine: AgentDev) -> None:
