@@ -3,8 +3,8 @@ CHECKED := agent_dev tui tests benchmarks
 
 # Permissions do not apply to root: run its tests as an ordinary user, in a copy of this checkout.
 AS_USER := $(if $(filter 0,$(shell id -u)),.ci/as-user)
-# Tests wait most of the time for processes, terminals and the disk.
-export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) \* 4)
+# Tests wait for processes, terminals and the disk half of the time.
+export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) \* 2)
 PYTEST := .ci/in-memory $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
 
 REAL_AGENTS := tests/sandbox/agents/test_real_agents.py
