@@ -214,6 +214,14 @@ def separation() -> Iterator[None]:
         Path("/run/sshd").rmdir()
 
 
+def quits(shell: Shell) -> bool:
+    """Press q unless the shell's prompt is back, which then may show some: a key after a program continues is sometimes lost."""
+    if shell.text().rstrip().rstrip("q").endswith(("FAR$", "FAR$ ")):
+        return True
+    shell.send("q")
+    return False
+
+
 @pytest.mark.only_sshd
 @pytest.mark.parametrize("program", [HTOP, TEXTUAL], ids=["htop", "textual"])
 def test_a_full_screen_program_over_ssh_can_be_resized_stopped_and_quit(over_ssh: Shell, program: tuple[str, str, str]) -> None:
@@ -234,9 +242,8 @@ def test_a_full_screen_program_over_ssh_can_be_resized_stopped_and_quit(over_ssh
         over_ssh.send("stty -g >stopped; clear; fg\r")
         over_ssh.wait_for(shows)
         wake(over_ssh, command)
-        over_ssh.send("q")
-        over_ssh.wait_for(lambda text: text.rstrip().endswith("FAR$"))
-        over_ssh.send("echo left-$?; stty -g >after; cmp before stopped && cmp before after && echo same-$((1+1))\r")
+        wait_until(lambda: quits(over_ssh), "the program has ended", pause=1)
+        over_ssh.send("\x15echo left-$?; stty -g >after; cmp before stopped && cmp before after && echo same-$((1+1))\r")
         over_ssh.wait_for("left-0")
         over_ssh.wait_for("same-2")
         over_ssh.send("exit\r")
