@@ -92,7 +92,7 @@ def can_be_renewed() -> bool:
     """Return whether there is no file, or an outdated one, and whether it can be written."""
     if not _CachedLoader.is_outdated or sys.dont_write_bytecode or sys.pycache_prefix or sys.flags.optimize:
         return False
-    return not _is_being_written() and os.access(_FOLDER, os.W_OK)
+    return os.access(_FOLDER, os.W_OK) and not _is_being_written()
 
 
 def renew() -> None:
@@ -100,6 +100,8 @@ def renew() -> None:
     index: Index = {}
     codes = []
     offset = at_start = 0
+    if os.path.exists(_NEW) and not _is_being_written():
+        os.unlink(_NEW)  # its writer was killed
     try:
         new = os.open(_NEW, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644)
     except FileExistsError:
@@ -146,13 +148,9 @@ def _compile(name: str, source: str) -> bytes:
 
 def _is_being_written() -> bool:
     try:
-        age = time.time() - os.stat(_NEW).st_mtime
+        return time.time() - os.stat(_NEW).st_mtime < _ABANDONED
     except OSError:
         return False
-    if age < _ABANDONED:
-        return True
-    os.unlink(_NEW)
-    return False
 
 
 def _read_index() -> "tuple[Index, int, int]":

@@ -80,7 +80,7 @@ Run several transactions at the same time, each in its own overlay.
   --score CMD          its last line that is a number is an attempt's score
   --lowest             the lowest score is the best, as of a benchmark
   --merge              merge the best attempt without a review
-  --compare SESSION    compare the attempts of an earlier run again, by one
+  --compare SESSION    show an earlier comparison again, by one of its sessions
   --jobs N             run N at a time (default: number of processors)
   --on HOST,HOST       run on these ssh hosts, or on an engine of config.yaml
   --review             with --many --on: apply nothing, keep all sessions

@@ -9,7 +9,6 @@ from agent_dev.fs import checksummed_json, fast_json
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry
 from agent_dev.git.conversion import restore_line_endings
 from agent_dev.overlay import raw_json, rows_before_merge
-from agent_dev.overlay.rows_before_merge import MISSING
 
 if TYPE_CHECKING:
     from agent_dev.git.blob_reader import BlobReader
@@ -96,7 +95,7 @@ def record_merge(
 
 
 def _encoded(row: "Row | None") -> bytes:
-    return MISSING if row is None else fast_json.dumps(row)
+    return raw_json.NULL if row is None else fast_json.dumps(row)
 
 
 def _write_merged(folder: str, merged: "dict[str, rows_before_merge.Rows]") -> None:
@@ -195,7 +194,7 @@ def drop_unmerged_contents(folder: str) -> None:
 
 
 def _decoded_row(row: bytes) -> "Row | None":
-    decoded: Any = None if row == MISSING else fast_json.loads(row)
+    decoded: Any = None if row == raw_json.NULL else fast_json.loads(row)
     return decoded  # type: ignore[no-any-return]
 
 

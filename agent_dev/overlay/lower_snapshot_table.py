@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import fast_json
+from agent_dev.overlay import raw_json
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -21,7 +22,6 @@ _FIRST = 2  # index of the first number in a row
 _PATH, _KIND, _TARGET, _STORED, _ATTRIBUTES = 0, 1, 8, 9, 10
 _FILE, _LINK = "file", "symlink"
 _SIZE = 3
-_REMOVED = b"null"
 
 
 def pack(rows: Sequence[Row]) -> tuple[dict[str, object], list[bytes]]:
@@ -148,7 +148,7 @@ class Table:
             path = os.fsencode(name)
             self._at.pop(path, None)
             self._rows.pop(path, None)
-            if row != _REMOVED:
+            if row != raw_json.NULL:
                 self._rows[path] = row
 
 

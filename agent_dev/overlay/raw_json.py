@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Tree = dict[str, Any] | Iterable[tuple[str, Any]]
 
+NULL = b"null"
 _BATCH = 1000  # members that are written at once
 
 

@@ -11,8 +11,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "before"
 _EDITED = "edited-"  # prefix of a root's number
-Rows = dict[str, bytes]  # by path, as JSON; `MISSING` for a path that did not exist
-MISSING = b"null"
+Rows = dict[str, bytes]  # by path, as JSON; null for a path that did not exist
 
 
 def store_rows(folder: str, merge_id: str, root: int, rows: Rows, edited: "Container[bytes]" = frozenset()) -> None:
@@ -25,7 +24,7 @@ def store_rows(folder: str, merge_id: str, root: int, rows: Rows, edited: "Conta
     everything: dict[str, Any] = _read(folder)
     own = _decoded(everything.get(merge_id, b"{}"))
     own.setdefault(str(root), {}).update(rows)
-    own.setdefault(_EDITED + str(root), {}).update({path: MISSING for path in rows if os.fsencode(path) in edited})
+    own.setdefault(_EDITED + str(root), {}).update({path: raw_json.NULL for path in rows if os.fsencode(path) in edited})
     replace_file(folder, FILE_NAME, everything | {merge_id: own})
 
 

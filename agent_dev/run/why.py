@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS
 from agent_dev.errors import AgentDevError
+from agent_dev.linux import syscalls
 from agent_dev.path_patterns import PatternIndex
 from agent_dev.paths import expand, is_below, split_optional
 from agent_dev.policy.command_rules import Command, Policy, decide
@@ -40,11 +41,24 @@ def is_made(path: str, prepared: PreparedRun, folder: str) -> bool:
     for number, root in enumerate((prepared.location.root, *prepared.overlays)):
         if is_below(path, root) and path != root:
             try:
-                status = os.lstat(f"{folder}/roots/{number}/upper{path[len(root) :]}")
+                status = _status_below(f"{folder}/roots/{number}/upper", path[len(root) + 1 :])
             except OSError:
                 continue  # not there, or unreadable
             return not (stat.S_ISCHR(status.st_mode) and status.st_rdev == 0)  # a whiteout
     return False
+
+
+def _status_below(folder: str, path: str) -> os.stat_result:
+    """Return the status of an entry below a folder, without following the agent's symlinks. Raises OSError."""
+    top = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fd = syscalls.open_below(top, os.fsencode(path), os.O_PATH | os.O_NOFOLLOW)
+        try:
+            return os.fstat(fd)
+        finally:
+            os.close(fd)
+    finally:
+        os.close(top)
 
 
 def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec, *, is_made: bool = False) -> Explanation:

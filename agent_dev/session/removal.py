@@ -37,12 +37,12 @@ def sweep_leftovers(session_store: Store) -> None:
         for session in all_sessions(session_store):
             # Check again after the lock: its creator may have written a record and released it in between.
             if has_no_record(session) and not is_locked(session) and has_no_record(session):
-                (remove_incomplete if _is_worthless(session) else move_to_trash)(session_store, session)
+                (remove_incomplete if _holds_nothing(session) else move_to_trash)(session_store, session)
     finally:
         os.close(creation_lock)
 
 
-def _is_worthless(session: Session) -> bool:
+def _holds_nothing(session: Session) -> bool:
     """Return whether nothing is lost with a session: its bundle still exists, or it has no files."""
     return os.path.isdir(f"{session.folder}/{IMPORT}") or (
         list_names(session.folder) == ["roots"] and not list_names(f"{session.folder}/roots")

@@ -14,6 +14,7 @@ from agent_dev.value import Value
 VERSION = 1
 STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
+NEWEST = 100  # sessions that a start looks at
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
 QUESTIONS = "asks"  # in a session's folder: questions to the user (session/approvals)
 PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
@@ -409,9 +410,6 @@ def has_root(record: Record, path: str) -> bool:
 def has_no_record(session: Session) -> bool:
     """Return whether a session has no record: it is being created, or its creator was killed."""
     return os.path.isdir(session.folder) and not os.path.lexists(f"{session.folder}/session.json")
-
-
-NEWEST = 100  # sessions that a start looks at
 
 
 def all_sessions(store: Store, folder: str = "") -> tuple[Session, ...]:

@@ -85,6 +85,18 @@ def test_a_missing_file_is_to_be_renewed(program: Path) -> None:
     assert counts(program)[::2] == (0, True)
 
 
+def test_a_file_that_a_killed_process_began_is_replaced(program: Path) -> None:
+    begun = Path(f"{cache(program)}.new")
+    cache(program).unlink()
+    begun.touch()
+    assert counts(program)[::2] == (0, False)  # another process writes it
+    os.utime(begun, (0, 0))
+    assert counts(program)[::2] == (0, True)
+    renew(program)
+    cached, _, is_outdated = counts(program)
+    assert (cached > 50, is_outdated, begun.exists()) == (True, False, False)
+
+
 def test_the_file_of_a_moved_program_is_not_used(program: Path) -> None:
     moved = program.parent / f"{program.name}-moved"
     program.rename(moved)

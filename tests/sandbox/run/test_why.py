@@ -90,7 +90,9 @@ def test_commands(agent_dev: AgentDev) -> None:
 def test_a_session_keeps_the_options_of_its_start(agent_dev: AgentDev, config: Path) -> None:
     extra = agent_dev.home / "extra"
     extra.mkdir()
-    agent_dev("--no-merge", "--name", "one", "--ro", str(extra), "--", "sh", "-c", "echo new > new.txt; rm README.md")
+    agent_dev(
+        "--no-merge", "--name", "one", "--ro", str(extra), "--", "sh", "-c", "echo new > new.txt; rm README.md; ln -s /etc out"
+    )
     assert why(agent_dev, str(extra))["state"] == "not visible"
     assert why(agent_dev, str(extra), "one")["origin"] == f"ro: {extra} (--ro)"
     made = why(agent_dev, "new.txt", "one")  # without the session, it could be a host
@@ -113,3 +115,4 @@ def test_mistakes_are_one_line(agent_dev: AgentDev, words: tuple[str, ...]) -> N
     assert done.stdout == ""
     assert 1 <= len(done.stderr.splitlines()) <= 2
     assert "Traceback" not in done.stderr
+    assert "version of its own" not in why(agent_dev, "out/passwd", "one")["text"]  # the agent's symlink is not followed
