@@ -89,8 +89,13 @@ def note_start() -> None:
 
 
 def can_be_renewed() -> bool:
-    """Return whether there is no file, or an outdated one, and whether it can be written."""
+    """Return whether there is no file, or an outdated one, and whether it can be written.
+
+    Only in a virtual environment, which is removed with all its files: no other installer would remove this one.
+    """
     if not _CachedLoader.is_outdated or sys.dont_write_bytecode or sys.pycache_prefix or sys.flags.optimize:
+        return False
+    if sys.prefix == sys.base_prefix:
         return False
     return os.access(_FOLDER, os.W_OK) and not _is_being_written()
 

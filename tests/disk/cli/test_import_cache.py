@@ -97,6 +97,12 @@ def test_a_file_that_a_killed_process_began_is_replaced(program: Path) -> None:
     assert (cached > 50, is_outdated, begun.exists()) == (True, False, False)
 
 
+def test_outside_a_virtual_environment_nothing_is_left_that_no_installer_removes(program: Path) -> None:
+    cache(program).unlink()
+    outside = "import sys\nsys.prefix = sys.base_prefix\n"
+    assert python(program, "-P", "-c", USE + COUNT.replace("import sys\n", outside, 1)).splitlines()[1] == "False"
+
+
 def test_the_file_of_a_moved_program_is_not_used(program: Path) -> None:
     moved = program.parent / f"{program.name}-moved"
     program.rename(moved)

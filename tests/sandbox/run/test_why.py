@@ -99,6 +99,7 @@ def test_a_session_keeps_the_options_of_its_start(agent_dev: AgentDev, config: P
     assert (made["state"], made["text"].partition("; ")[2]) == ("writable", "this session has a version of its own")
     gone = why(agent_dev, "README.md", "one")
     assert (gone["state"], "version of its own" in gone["text"]) == ("writable", False)
+    assert "version of its own" not in why(agent_dev, "out/passwd", "one")["text"]  # the agent's symlink is not followed
 
 
 def test_the_text_has_the_state_the_origin_and_a_remedy(agent_dev: AgentDev, config: Path) -> None:
@@ -115,4 +116,3 @@ def test_mistakes_are_one_line(agent_dev: AgentDev, words: tuple[str, ...]) -> N
     assert done.stdout == ""
     assert 1 <= len(done.stderr.splitlines()) <= 2
     assert "Traceback" not in done.stderr
-    assert "version of its own" not in why(agent_dev, "out/passwd", "one")["text"]  # the agent's symlink is not followed
