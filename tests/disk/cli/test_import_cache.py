@@ -97,7 +97,7 @@ def test_a_file_that_a_killed_process_began_is_replaced(program: Path) -> None:
     assert (cached > 50, is_outdated, begun.exists()) == (True, False, False)
 
 
-def test_outside_a_virtual_environment_nothing_is_left_that_no_installer_removes(program: Path) -> None:
+def test_outside_a_virtual_environment_no_file_is_written(program: Path) -> None:
     cache(program).unlink()
     outside = "import sys\nsys.prefix = sys.base_prefix\n"
     assert python(program, "-P", "-c", USE + COUNT.replace("import sys\n", outside, 1)).splitlines()[1] == "False"
