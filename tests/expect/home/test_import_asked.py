@@ -62,6 +62,7 @@ def test_differences_are_shown_before_anything_is_replaced(agent_dev: AgentDev) 
         terminal.send("d\r")
         terminal.wait_for("-be \u241b[2Jrude")
         terminal.wait_for("+be kind")
+        terminal.wait_for(lambda screen: screen.count("q quits:") == 2)  # what is typed before a question is discarded
         terminal.send("1\r")
         terminal.wait_for("enter copies 3")
         terminal.send("\r")
