@@ -41,6 +41,7 @@ from tui.model.tabs import Tab, TabEntry
 from tui.page_text import commits
 from tui.screens.pages import (
     conflicts_screen,
+    decline_screen,
     deletions_screen,
     help_screen,
     import_screen,
@@ -266,6 +267,7 @@ class ReviewApp(App[None], inherit_bindings=False):
             ScreenPage.DELETIONS: lambda: deletions_screen(state, self._source, self.send),
             ScreenPage.SUMMARY: lambda: summary_screen(state, self._source, self.send),
             ScreenPage.IMPORT: lambda: import_screen(state, self._source, self.send),
+            ScreenPage.DECLINE: lambda: decline_screen(state, self.send),
             ScreenPage.CONFLICTS: lambda: conflicts_screen(state, self.send),
             ScreenPage.QUIT: lambda: quit_screen(state, self._source, self.send),
             ScreenPage.HELP: lambda: help_screen(

@@ -93,7 +93,7 @@ class LoadEntries:
 
 @dataclass(frozen=True, slots=True)
 class ImportCommits:
-    """Import commits, given newest first; results in OperationFinished."""
+    """Import or decline commits, given newest first; results in OperationFinished."""
 
     ids: tuple[str, ...]
     mode: ImportMode

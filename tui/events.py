@@ -243,6 +243,11 @@ class ApplyRequested:
 
 
 @dataclass(frozen=True, slots=True)
+class DeclineRequested:
+    """The user wants to decline the selected commits."""
+
+
+@dataclass(frozen=True, slots=True)
 class SendBackRequested:
     """The user wants to send the notes back to the agent."""
 
@@ -276,7 +281,8 @@ class Cancelled:
     """Cancel the question and return to the review."""
 
 
-QuestionEvent = ApplyRequested | SendBackRequested | QuitRequested | HelpRequested | AnswerFocusMoved | Answered | Cancelled
+QuestionRequested = ApplyRequested | DeclineRequested | SendBackRequested | QuitRequested | HelpRequested
+QuestionEvent = QuestionRequested | AnswerFocusMoved | Answered | Cancelled
 
 
 @dataclass(frozen=True, slots=True)

@@ -175,7 +175,7 @@ class ReviewedSession(Protocol):
         ...
 
     def import_commits(self, ids: Sequence[str], mode: ImportMode, name: str) -> OperationResult:
-        """Import commits, given newest first; `name` is that of the new branch, if any. Slow; must not be interrupted."""
+        """Import or decline commits, newest first; `name`: of the new branch, if any. Slow; must not be interrupted."""
         ...
 
     def next_conflicts(self) -> "ReviewedSession | None":

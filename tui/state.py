@@ -31,6 +31,7 @@ class ScreenPage(StrEnum):
     RISK = "risk"
     DELETIONS = "deletions"
     IMPORT = "bring"
+    DECLINE = "decline"
     SUMMARY = "summary"
     QUIT = "leave"
     HELP = "help"

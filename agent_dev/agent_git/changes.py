@@ -57,7 +57,7 @@ class GitChanges:
 
     `is_truncated`: there are more commits. `fetched_count`: number of unlisted commits, which are on remote branches only;
     `remote_ids`: ids of listed commits that are on remote branches, too; `imported_ids`: of those that the user has under another
-    id.
+    id; `declined_ids`: of those that the user does not want.
     """
 
     commits: tuple[ParsedCommit, ...] = ()
@@ -70,6 +70,7 @@ class GitChanges:
     fetched_count: int = 0
     remote_ids: frozenset[str] = frozenset()
     imported_ids: frozenset[str] = frozenset()
+    declined_ids: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

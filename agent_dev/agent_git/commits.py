@@ -25,11 +25,13 @@ _MAX_BRANCHES = 4  # of the user and of the agent whose patches are compared
 _MAX_COMPARED = 300  # new commits of the user on such a branch
 
 
-def list_commits(source: AgentRepository, environ: dict[str, str], *, without_imported: bool = False) -> tuple[Commit, ...]:
+def list_commits(
+    source: AgentRepository, environ: dict[str, str], *, without_imported: bool = False, limit: int = MAX_COMMITS
+) -> tuple[Commit, ...]:
     """Return the agent's own commits in a repository, newest first, without fetched ones.
 
     `without_imported`: also omit commits that are already imported unchanged or in one of the user's branches, and mark those
-    that were imported as other commits.
+    that were imported as other commits or declined.
 
     Raises CommandFailed.
     """
@@ -41,11 +43,19 @@ def list_commits(source: AgentRepository, environ: dict[str, str], *, without_im
         return ()
     with open_agent_objects(source, environ) as repo:
         fetched = _fetched(repo, tips)
-        args = ("log", f"-{MAX_COMMITS + len(fetched)}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
+        args = ("log", f"-{limit + len(fetched)}", "-z", "--format=%H%n%s", "--ignore-missing", "--stdin")
         commits = parse_log(repo.check_output(*args, stdin=_rev_list_input(tips.new, tips.old)))
-        made = tuple(commit for commit in commits if commit.id not in fetched)[:MAX_COMMITS]
-        imported = _find_imported(source, repo, tips, branches) if without_imported and made else frozenset()
-        return tuple(replace(one, is_imported=one.id in imported) for one in made)
+        made = tuple(commit for commit in commits if commit.id not in fetched)[:limit]
+        if not (without_imported and made):
+            return made
+        imported, declined = _find_imported(source, repo, tips, branches), imported_branches.read_declined_commits(source)
+        return tuple(replace(one, is_imported=one.id in imported, is_declined=one.id in declined) for one in made)
+
+
+def list_undecided(source: AgentRepository, environ: dict[str, str]) -> tuple[Commit, ...]:
+    """Return the agent's own commits that were neither imported nor declined, newest first. Raises CommandFailed."""
+    made = list_commits(source, environ, without_imported=True, limit=_MANY_FETCHED)
+    return tuple(one for one in made if not (one.is_imported or one.is_declined))
 
 
 def list_session_commits(
@@ -91,6 +101,7 @@ def start_read(source: AgentRepository, repo: BareRepository, environ: dict[str,
             fetched_count=len(fetched),
             remote_ids=remote.intersection(ids),
             imported_ids=_find_imported(source, repo, tips, branches).intersection(ids) if ids else frozenset(),
+            declined_ids=imported_branches.read_declined_commits(source).intersection(ids) if ids else frozenset(),
         )
         yield lambda: replace(changes, commits=_add_files(finish_read(), finish_diff())[:MAX_COMMITS])
 

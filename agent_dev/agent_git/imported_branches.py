@@ -1,4 +1,4 @@
-"""The branches and commits of a session's repository that were imported by merges that are still applied."""
+"""The branches and commits of a session's repository that were imported or declined by merges that are still applied."""
 
 import os
 from collections.abc import Iterator
@@ -19,6 +19,11 @@ def read_imported_commits(source: AgentRepository) -> dict[str, frozenset[str]]:
     """Return the ids of the agent's commits that were imported one by one, by the commit that has them in a branch of yours."""
     updates = [git for git in _read_updates(source) if git.imported_commits and git.refs]
     return {git.refs[0].new: frozenset(git.imported_commits) for git in updates}
+
+
+def read_declined_commits(source: AgentRepository) -> frozenset[str]:
+    """Return the ids of the agent's commits that the user declined."""
+    return frozenset(oid for git in _read_updates(source) for oid in git.declined_commits)
 
 
 def _read_updates(source: AgentRepository) -> Iterator[GitUpdate]:

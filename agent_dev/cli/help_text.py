@@ -55,7 +55,7 @@ review
   merges                     list the merges and their state
   status [SESSION]           list the changes of a session, with risks
   diff [SESSION] [PATH…]     print the changes as a patch
-  commits [SESSION]          list the agent's commits
+  commits [SESSION]          list the agent's commits; --decline declines them
   worktrees [SESSION]        list the work trees that the agent made
 
 sessions

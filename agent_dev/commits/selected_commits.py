@@ -63,8 +63,8 @@ class _RepositoryValues:
         return isinstance(found, PickedCommits) or found.tip != found.before
 
     def has_commits_left(self) -> bool:
-        """Return whether it has commits that were not imported."""
-        return any(not one.is_imported for one in commits.list_commits(self.source, self._environ, without_imported=True))
+        """Return whether it has commits that were neither imported nor declined."""
+        return bool(commits.list_undecided(self.source, self._environ))
 
     def _parse(self, args: tuple[str, ...]) -> AgentBranch | PickedCommits:
         return targets.parse_commit_args(args, self.before, self.after, self._commit_ids() if any(args) else ())

@@ -42,3 +42,4 @@ class GitUpdate:
     imported_branch: tuple[str, str] = ("", "")  # the agent's ref that was imported entirely, and its commit
     root: int = 0
     imported_commits: tuple[str, ...] = ()  # the agent's commits that were imported one by one
+    declined_commits: tuple[str, ...] = ()  # the agent's commits that the user does not want

@@ -9,6 +9,7 @@ from dataclasses import replace
 from itertools import chain
 
 from agent_dev.agent_git import refs
+from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.errors import AgentDevError
 from agent_dev.fs import acl, attribute_digest, background_removal, dir_tree, durable, walk
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
@@ -135,16 +136,16 @@ def _recorded_earlier(merge: merge_execution.Merge) -> frozenset[Key]:
 
 
 def has_commits_left(review: Review) -> bool:
-    """Return whether a session holds commits that were not imported; commits that cannot be read count as such."""
+    """Return whether a session holds commits that were neither imported nor declined, or that cannot be read."""
     if not refs.have_refs_changed(review.session, review.record):
         return False
     from agent_dev.agent_git import commits  # few agents commit
 
     try:
-        found = commits.list_session_commits(review.session, review.record, review.environ, without_imported=True)
+        sources = list_repositories(review.session, review.record)
+        return any(commits.list_undecided(source, review.environ) for source in sources)
     except AgentDevError:
         return True
-    return not all(one.is_imported for one in found)
 
 
 def _unknown_paths(tree: dir_tree.Tree, base: Mapping[bytes, Entry], skip: tuple[bytes, ...]) -> tuple[bytes, ...]:

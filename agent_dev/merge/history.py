@@ -19,7 +19,8 @@ from agent_dev.session.sessions import CommandContext
 class MergeRecord:
     """A merge for lists. Times in ns since 1970; `changes` are all its changes, `applied` those that are applied now.
 
-    `last_changed`: when it was last merged, undone or redone. `name`: the session's name, else its id.
+    `last_changed`: when it was last merged, undone or redone. `name`: the session's name, else its id. `declined`: the
+    commits that it declined.
     """
 
     id: str
@@ -33,6 +34,7 @@ class MergeRecord:
     is_applied: bool = False
     last_changed: int = 0
     name: str = ""
+    declined: tuple[str, ...] = ()
 
     @property
     def state(self) -> str:
@@ -79,7 +81,7 @@ def _recorded(where: CommandContext, merge_id: str) -> MergeRecord | None:
     found = MergeRecord(
         merge_id, begin.session, roots, begin.time, everything, done, refs=refs, is_applied=journal.is_applied, last_changed=last
     )
-    return replace(found, name=store.name_of_session(where.store, begin.session))
+    return replace(found, name=store.name_of_session(where.store, begin.session), declined=journal.declined_commits)
 
 
 def _roots(where: CommandContext, merge_id: str) -> tuple[str, ...]:
@@ -157,6 +159,6 @@ def _id_time_ns(_where: CommandContext, merge_id: str) -> int:
 
 
 def _can_run(one: MergeRecord, *, is_forward: bool) -> bool:
-    if one.refs and one.is_applied != is_forward:
+    if (one.refs or one.declined) and one.is_applied != is_forward:
         return True
     return len(one.applied) < len(one.changes) if is_forward else bool(one.applied)

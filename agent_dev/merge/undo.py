@@ -33,6 +33,7 @@ class UndoResult:
     `three_way_candidates`: skipped paths that a three-way undo could change; `merged_with_yours`: changed paths where the user's
     later edits stay. `renames`: the old key of each file that the merge renamed, by its new one. `time` of the merge in ns since
     1970, `session` its session's id, `name` that session's name; `earlier`: the applied merge before it, if nothing was undone.
+    `declined`: the commits whose decline was undone or redone.
     """
 
     merge: str
@@ -47,6 +48,12 @@ class UndoResult:
     session: str = ""
     name: str = ""
     earlier: str = ""
+    declined: tuple[str, ...] = ()
+
+    @property
+    def has_effect(self) -> bool:
+        """Return whether anything was undone or redone."""
+        return bool(self.paths or self.refs or self.declined)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +93,7 @@ def _run(where: CommandContext, merge_id: str, notice: Notify, direction: _Direc
     with journal_file.merge_lock(where.store, notice) as lock:
         _recover(where, merge_id, notice)
         done = _named(where, merge_id or history.find_newest(where, is_forward=direction.is_forward).id, lock, direction)
-        if merge_id or direction.is_forward or done.paths or done.refs:
+        if merge_id or direction.is_forward or done.has_effect:
             return done
         return replace(done, earlier=_earlier_merge(where, done.merge))
 
@@ -186,6 +193,7 @@ def _run_in_session(
         _unchanged_result(merging, runnable, skipped, direction),
         paths=paths,
         refs=moves,
+        declined=merging.journal.declined_commits,
         merged_with_yours=runnable.keys(merging) & frozenset(paths),
     )
 

@@ -355,6 +355,11 @@ class Journal:
         ended = [phase for phase in self.phases if phase.result is not None]
         return bool(ended) and ended[-1].is_forward
 
+    @property
+    def declined_commits(self) -> tuple[str, ...]:
+        """The agent's commits that the merge declined."""
+        return tuple(oid for git in self.git_updates for oid in git.declined_commits)
+
     def moves_refs(self, *, is_forward: bool) -> bool:
         """Return whether a run moves the user's refs: only the first one in its direction does."""
         return bool(self.git_updates) and self.is_applied != is_forward

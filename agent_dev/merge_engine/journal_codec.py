@@ -105,6 +105,7 @@ def _git_row(git: GitUpdate) -> dict[str, Any]:
         "root": git.root,
         "branch": git.imported_branch,
         "commits": git.imported_commits,
+        **({"declined": git.declined_commits} if git.declined_commits else {}),
     }
 
 
@@ -120,6 +121,7 @@ def _git(row: Mapping[str, Any]) -> GitUpdate:
         root=int(row.get("root", 0)),
         imported_branch=(str(row.get("branch", ("", ""))[0]), str(row.get("branch", ("", ""))[1])),
         imported_commits=tuple(map(str, row.get("commits", ()))),
+        declined_commits=tuple(map(str, row.get("declined", ()))),
     )
 
 

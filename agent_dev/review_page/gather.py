@@ -317,6 +317,8 @@ def _commit_notes(commit: ParsedCommit, report: CommitReport) -> Iterator[str]:
         yield f"{commit.signature} signature, not verified"
     if commit.id in report.changes.imported_ids:
         yield "imported"
+    if commit.id in report.changes.declined_ids:
+        yield "declined"
     if commit.id in report.changes.remote_ids:
         yield "on a remote branch, too"
     for path in report.user_edits.get(commit.id, ()):

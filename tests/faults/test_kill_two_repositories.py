@@ -1,4 +1,7 @@
-"""Kill an import of commits of two repositories, its undo or its redo at any step: both branches have moved, or neither."""
+"""Kill an import of commits of two repositories, its undo or its redo at any step: both branches have moved, or neither.
+
+The same holds for the decline of their commits.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -6,8 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.test_kill_commit_import import ACTIONS, State, World, kill_everywhere
-from tests.harness.repository import git, repository
+from agent_dev.agent_git import commits
+from agent_dev.agent_git.repositories import list_repositories
+from agent_dev.commits.decline import decline_commits
+from tests.faults.test_kill_commit_import import ACTIONS, State, World, kill_everywhere, nothing, undo
+from tests.harness.repository import ENVIRON, git, repository
 
 
 class TwoRepositories(World):
@@ -51,3 +57,28 @@ def test_an_import_in_two_repositories_killed_anywhere_moves_both_or_none(
     action: str, record_property: Callable[[str, object], None]
 ) -> None:
     record_property("points", kill_everywhere(*ACTIONS[action], TwoRepositories))
+
+
+class Undecided(TwoRepositories):
+    """A session whose state includes the number of undecided commits by repository."""
+
+    def state(self) -> State:
+        found, session = super().state(), self.session
+        sources = list_repositories(session.session, session.record)
+        counts = [len(commits.list_undecided(source, ENVIRON)) for source in sources]
+        return replace(found, refs=f"{found.refs}\nundecided\t{counts}")
+
+
+def decline(one: World) -> None:
+    review = one.session.review()
+    try:
+        decline_commits(review, ("",), one.session.store, one.session.printed.append)
+    finally:
+        review.close()
+
+
+@pytest.mark.parametrize(("prepare", "act"), [(nothing, decline), (decline, undo)], ids=["decline", "undo"])
+def test_a_decline_killed_anywhere_declines_all_commits_or_none(
+    prepare: Callable[[World], None], act: Callable[[World], None], record_property: Callable[[str, object], None]
+) -> None:
+    record_property("points", kill_everywhere(prepare, act, Undecided))

@@ -202,6 +202,7 @@ BOTH = ("2f8c1d0e6b", "9ab03e77c1")
         (("o", "n", "y", "y", "y"), [(BOTH[:1], ImportMode.ONTO_BRANCH, "")]),
         (("o", "n", "n"), []),
         (("o", "n", "y", "n"), []),
+        (("d",), [(BOTH, ImportMode.DECLINED, "")]),
         (("n",), []),
         (("a", "y", "n"), []),
         (("a", "q"), []),

@@ -12,6 +12,7 @@ from tui.events import (
     ContextChanged,
     CursorMoved,
     CursorMovedTo,
+    DeclineRequested,
     DisplayOption,
     DisplayOptionToggled,
     EditRequested,
@@ -41,6 +42,7 @@ from tui.model.tabs import Tab
 # id: keys, description, event. None: computed from the height of the pane.
 REVIEW_BINDINGS: dict[str, tuple[str, str, Event | None]] = {
     "apply": ("c,ctrl+s", "apply (shows a summary and asks first)", ApplyRequested()),
+    "commits.decline": ("d", "Commits tab: decline the selected commits (asks first)", DeclineRequested()),
     "quit": ("q,ctrl+q,ctrl+c", "quit without applying", QuitRequested()),
     "help": ("question_mark,f1", "help", HelpRequested()),
     "select": ("space", "select or deselect", Toggled()),

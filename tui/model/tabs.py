@@ -43,8 +43,9 @@ class TabEntry:
 
 
 class ImportMode(Enum):
-    """A mode of importing commits."""
+    """A mode of importing commits; `DECLINED`: do not import them."""
 
     ONTO_BRANCH = "onto your branch"
     NEW_BRANCH = "as a new branch"
     SQUASHED = "squashed"
+    DECLINED = "declined"

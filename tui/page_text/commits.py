@@ -29,7 +29,7 @@ def count_commits(state: State) -> int:
 def status_message(state: State) -> str:
     """Return the default status message."""
     if state.tab is Tab.COMMITS:
-        return "import commits with their files: space selects, c imports"
+        return "import commits with their files: space selects, c imports, d declines"
     return f"{format_count(count_commits(state), 'commit')} not imported (press 2)"
 
 
@@ -43,6 +43,13 @@ def import_summary(state: State, roots: Sequence[str], cells: int) -> tuple[Page
         PageLine(Tone.PLAIN, ""),
         *_modes_section(cells),
     )
+
+
+def decline_summary(state: State, cells: int) -> tuple[PageLine, ...]:
+    """Return the page before commits are declined, at most `cells` wide."""
+    about = "They stay in the session, marked as declined, and are no longer reported as not imported. agent-dev undo reverts it."
+    lines = [PageLine(Tone.PLAIN, f"  {crop(clean_text(one.title), cells - 2)}") for one in state.selected_commit_entries]
+    return (*lines, PageLine(Tone.PLAIN, ""), *(PageLine(Tone.DIM, part) for part in wrap(about, cells)))
 
 
 def risky_paths(entries: Iterable[TabEntry]) -> dict[Key, RiskyPath]:

@@ -15,7 +15,7 @@ _IMPORT_HELP = (
 
 
 def ask_commits(source: ReviewedSession, line_io: LineIO) -> OperationResult | None:
-    """Ask about the commits and import the selected ones; return the result, None if nothing was imported."""
+    """Ask about the commits, and import the selected ones or decline them; return the result, None if nothing was done."""
     return _Commits(source, line_io).run()
 
 
@@ -23,6 +23,7 @@ class _Commits(Questioner):
     def __init__(self, source: ReviewedSession, line_io: LineIO) -> None:
         super().__init__(line_io)
         self._source = source
+        self._is_declined = False
 
     def run(self) -> OperationResult | None:
         """Ask and import."""
@@ -34,16 +35,21 @@ class _Commits(Questioner):
         for row in rows:
             self.print_line(f"  {RISK_SIGN if row.risky_paths else ' '} {row.title}")
         try:
-            selected = self._confirm_risks(self._ask_which(every))
+            selected = self._ask_which(every)
+            if self._is_declined:
+                return self._source.import_commits(tuple(row.id for row in selected), ImportMode.DECLINED, "")
+            selected = self._confirm_risks(selected)
             return self._import(selected) if selected else None
         except QuestionsQuit:
             self.print_line("no commit was imported; they stay in the session")
             return None
 
     def _ask_which(self, every: tuple[TabEntry, ...]) -> tuple[TabEntry, ...]:
-        letter = self.ask_without_typeahead("import them?", "aon", "a: all; o: one by one; n: none")
+        letter = self.ask_without_typeahead("import them?", "aodn", "a: all; o: one by one; d: decline all of them; n: none")
+        if letter == "d":
+            self._is_declined = True
         if letter != "o":
-            return every if letter == "a" else ()
+            return () if letter == "n" else every
         ids = set()
         for number, row in enumerate(reversed(every), 1):
             self.print_line("")

@@ -57,6 +57,13 @@ def import_screen(state: State, source: ReviewedSession, send: Send) -> Question
     return QuestionScreen((title, lines_as_pieces(lines)), ("No", *(way.value for way in IMPORT_MODES)), send)
 
 
+def decline_screen(state: State, send: Send) -> QuestionScreen:
+    """Return the question before the selected commits are declined."""
+    lines = commits.decline_summary(state, min(state.columns - _FRAME, _MAX_TEXT))
+    title = f"Decline {format_count(len(state.selected_commit_entries), 'commit')}?"
+    return QuestionScreen((title, lines_as_pieces(lines)), ("No, go back", "Yes, decline them"), send)
+
+
 def risk_screen(state: State, source: ReviewedSession, send: Send) -> QuestionScreen:
     """Return the question about risky changes that have the same risks."""
     is_commits, group = state.tab is Tab.COMMITS, state.unconfirmed[0]

@@ -17,9 +17,11 @@ from tui.events import (
     AnswerFocusMoved,
     ApplyRequested,
     Cancelled,
+    DeclineRequested,
     HelpRequested,
     PromptKind,
     QuestionEvent,
+    QuestionRequested,
     QuitRequested,
     SendBackRequested,
 )
@@ -29,12 +31,13 @@ from tui.source import Ending
 from tui.state import Prompt, ScreenPage, State, Transition, with_selection
 from tui.update import navigation
 
-IMPORT_MODES = tuple(ImportMode)  # answers to "how to import", after No
+IMPORT_MODES = (ImportMode.ONTO_BRANCH, ImportMode.NEW_BRANCH, ImportMode.SQUASHED)  # answers to "how to import", after No
 _ANSWER_COUNTS = {
     ScreenPage.DELETIONS: 2,
     ScreenPage.SUMMARY: 2,
     ScreenPage.QUIT: 2,
     ScreenPage.IMPORT: 1 + len(IMPORT_MODES),
+    ScreenPage.DECLINE: 2,
     ScreenPage.CONFLICTS: 2,
 }
 
@@ -48,7 +51,7 @@ def update_question(state: State, event: QuestionEvent) -> Transition:
             return replace(state, focused_answer=(state.focused_answer + by) % _answer_count(state)), ()
         case Cancelled():
             return _close(state)
-        case ApplyRequested() | SendBackRequested() | QuitRequested() | HelpRequested():
+        case ApplyRequested() | DeclineRequested() | SendBackRequested() | QuitRequested() | HelpRequested():
             return _begin(state, event) if state.page is ScreenPage.REVIEW else (state, ())
         case _:
             assert_never(event)
@@ -64,11 +67,13 @@ def _answer_count(state: State) -> int:
     return _ANSWER_COUNTS.get(state.page, 1)
 
 
-def _begin(state: State, event: ApplyRequested | SendBackRequested | QuitRequested | HelpRequested) -> Transition:
+def _begin(state: State, event: QuestionRequested) -> Transition:
     match event:
         case ApplyRequested():
             state = replace(state, ending=Ending.KEEP)
             return (_ask_import(state), ()) if state.tab is Tab.COMMITS else _apply(state)
+        case DeclineRequested():
+            return _ask_decline(replace(state, ending=Ending.KEEP)), ()
         case SendBackRequested():
             return _ask_send_back(state), ()
         case QuitRequested():
@@ -173,8 +178,18 @@ def _ask_import(state: State) -> State:
     return _ask_risks(state, _grouped({key: one.risks for key, one in risky.items()}), ScreenPage.IMPORT)
 
 
+def _ask_decline(state: State) -> State:
+    if state.tab is not Tab.COMMITS:
+        return replace(state, message="nothing to decline here: d declines commits (2: Commits tab)")
+    if state.is_running:
+        return replace(state, message="the agent is still running; decline its commits when it has exited")
+    if not state.selected_commit_entries:
+        return replace(state, message="no commit selected (space: select, A: all)")
+    return replace(state, page=ScreenPage.DECLINE, focused_answer=NO, message="")
+
+
 def start_import(state: State, mode: ImportMode, name: str = "") -> Transition:
-    """Start the import of the selected commits."""
+    """Start the import of the selected commits, or decline them."""
     ids = tuple(one.id for one in state.selected_commit_entries)
     return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (ImportCommits(ids, mode, name),)
 
@@ -200,6 +215,8 @@ def _confirm(state: State) -> Transition:
             return replace(state, page=ScreenPage.SUMMARY, focused_answer=NO), ()
         case ScreenPage.SUMMARY:
             return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (Apply(state.selection),)
+        case ScreenPage.DECLINE:
+            return start_import(state, ImportMode.DECLINED)
         case ScreenPage.CONFLICTS:
             return replace(state, page=ScreenPage.REVIEW, resolves_next=True), (Quit(),)
         case ScreenPage.QUIT:

@@ -19,13 +19,14 @@ from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 
 if TYPE_CHECKING:
+    from agent_dev.commits.decline import DeclineResult
     from agent_dev.commits.import_result import ImportedCommits, ImportResult  # imports all of merging
     from agent_dev.commits.risks import RiskyFile
 
 _FILES = 6  # shown per commit; the others are counted
 _RISKY = 200  # checked per commit for risks to show
 _SHORT = 10
-IMPORTED = "imported"  # mark of a commit that the user has
+IMPORTED, DECLINED = "imported", "declined"  # marks of a commit that the user has, or does not want
 
 
 def print_commits(reports: Sequence[CommitReport], session: str, *, as_json: bool, is_running: bool = False) -> None:
@@ -39,9 +40,18 @@ def print_commits(reports: Sequence[CommitReport], session: str, *, as_json: boo
         for row in repository_title(report, reports):
             print_line(f"{row}:")
         _print_report(report)
-    is_left = any(one.id not in report.changes.imported_ids for report in reports for one in report.changes.commits)
+    is_left = any(not decision(one.id, report.changes) for report in reports for one in report.changes.commits)
     if is_left or any(report.changes.refs and not report.changes.commits for report in reports):
         print_line("to import commits: agent-dev merge --commits [BRANCH] [--as NAME]")
+    if is_left:
+        print_line("to decline commits: agent-dev commits --decline [ID]")
+
+
+def decision(oid: str, found: GitChanges) -> str:
+    """Return what the user decided about a commit: `imported`, `declined`, or ""."""
+    if oid in found.imported_ids:
+        return IMPORTED
+    return DECLINED if oid in found.declined_ids else ""
 
 
 def repository_title(report: CommitReport, reports: Sequence[CommitReport]) -> Iterator[str]:
@@ -54,8 +64,8 @@ def repository_title(report: CommitReport, reports: Sequence[CommitReport]) -> I
 def _print_report(report: CommitReport) -> None:
     for one in report.changes.commits:
         remote = " (on a remote branch, too)" if one.id in report.changes.remote_ids else ""
-        imported = f" ({IMPORTED})" if one.id in report.changes.imported_ids else ""
-        print_line(f"{one.id} {visible(one.subject)}{imported}{remote}")
+        decided = decision(one.id, report.changes)
+        print_line(f"{one.id} {visible(one.subject)}{f' ({decided})' if decided else ''}{remote}")
         for row in (*describe_commit(one, report), *describe_submodules(report.submodule_changes, one.id)):
             print_line(f"  {row}")
     if report.changes.is_truncated:
@@ -135,7 +145,7 @@ def patch_header(commit: ParsedCommit) -> bytes:
 
 def describe_session_commit(commit: Commit, pointers: Sequence[SubmoduleChange], palette: Palette) -> Iterator[str]:
     """Yield a commit of a session in one line, and the submodules that it moved."""
-    mark = f" ({IMPORTED})" if commit.is_imported else ""
+    mark = f" ({IMPORTED})" if commit.is_imported else f" ({DECLINED})" if commit.is_declined else ""
     yield f"{palette.paint(f'commit {commit.id[:_SHORT]}', OutputTone.CHANGED)} {visible(commit.subject)}{mark}"
     for text in describe_submodules(pointers, commit.id):
         yield f"  {text}"
@@ -145,7 +155,8 @@ def session_commit_as_json(commit: Commit, pointers: Sequence[SubmoduleChange]) 
     """Return a commit of a session as JSON data; each submodule that it moved is a risk."""
     own = [one for one in pointers if one.commit == commit.id]
     risks = [{"rule": SUBMODULE_MOVED.rule, "reason": SUBMODULE_MOVED.why, **submodule_as_json(one)} for one in own]
-    return {"id": commit.id, "subject": commit.subject, "imported": commit.is_imported, "risks": risks}
+    decided = {"imported": commit.is_imported, "declined": commit.is_declined}
+    return {"id": commit.id, "subject": commit.subject, **decided, "risks": risks}
 
 
 def describe_submodules(pointers: Sequence[SubmoduleChange], commit: str) -> Iterator[str]:
@@ -176,6 +187,29 @@ def ref_label(name: str) -> str:
 def _ref(ref: RefChange) -> str:
     before, after = ((value or "nothing")[:_SHORT] for value in (ref.before, ref.after))
     return f"{ref_label(ref.name)}: {ref.status}, {before} → {after}"
+
+
+def print_decline(result: "DeclineResult", *, as_json: bool) -> None:
+    """Print the result of declining commits."""
+    if as_json:
+        repositories = [{"root": part.path, "commits": [one.id for one in part.commits]} for part in result.repositories]
+        over = {"session_empty": result.is_session_empty, "repositories": repositories}
+        print_json({"version": 1, "session": result.session, "merge": result.merge, **over})
+        return
+    for row in describe_decline(result):
+        print_outcome(row)
+
+
+def describe_decline(result: "DeclineResult") -> Iterator[str]:
+    """Yield the result of declining commits, line by line."""
+    for part in result.repositories:
+        place = f" in {visible(part.path)}" if len(result.repositories) > 1 else ""
+        yield from limit_rows(
+            [f"declined {one.id[:_SHORT]} {visible(one.subject)}{place}" for one in part.commits], "declined {} more"
+        )
+    count = format_count(sum(len(part.commits) for part in result.repositories), "commit")
+    left = ", nothing left in the session" if result.is_session_empty else ""
+    yield f"{count} declined{left} (agent-dev undo)"
 
 
 def print_import(result: "ImportResult", *, is_dry: bool, as_json: bool) -> None:
@@ -351,6 +385,7 @@ def _row(commit: ParsedCommit, report: CommitReport) -> dict[str, object]:
         "includes_uncommitted": [os.fsdecode(path) for path in report.user_edits.get(commit.id, ())],
         "on_remote": commit.id in report.changes.remote_ids,
         "imported": commit.id in report.changes.imported_ids,
+        "declined": commit.id in report.changes.declined_ids,
     }
 
 

@@ -106,7 +106,9 @@ def _print_total(result: MergeResult, review: Review, *, is_dry: bool) -> None:
         print_outcome(f"merge {result.id}: {merged} merged, {_describe_left(result, review)} in the session (agent-dev undo)")
         if result.has_commits_left:
             name = visible(str(review.record["name"] or review.session.id))
-            print_line(f"hint: agent-dev merge --commits {name} imports its commits, agent-dev discard {name} drops them")
+            print_line(
+                f"hint: agent-dev merge {name} --commits imports its commits, agent-dev commits {name} --decline declines them"
+            )
 
 
 def _describe_left(result: MergeResult, review: Review, *, none: str = "nothing") -> str:

@@ -36,6 +36,7 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str, named: str = "")
                 "session": result.session,
                 "time": result.time,
                 "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in result.refs],
+                "declined": list(result.declined),
                 "paths": [display_path(key, result.roots) for key in result.paths],
                 "skipped": skipped_as_json(result.skipped, result.roots),
                 "mergeable": [
@@ -56,6 +57,7 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str, named: str = "")
         print_line(f"skipped {visible(display_path(left.key, result.roots))}: {visible(left.reason)}; your version is kept")
     # Not "nothing left": that would be read as said of the session, whose other changes are unknown here.
     parts = [ref_label(ref.name) for ref in result.refs] + ([format_count(len(paths), "change")] if paths else [])
+    parts += [_describe_declined(result.declined)] if result.declined else []
     done = ", ".join(parts) or "nothing"
     skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
     print_outcome(f"session {visible(result.name)}, merged {_when(result.time)}: {done} {verb}{skipped}")
@@ -70,9 +72,13 @@ def _next_commands(result: UndoResult, named: str, *, is_undo: bool) -> Iterator
         yield from command_rows(about, f"{_THREE_WAY} {named}".rstrip())
     if result.earlier:
         yield from command_rows("to undo the merge before it", f"agent-dev undo {result.earlier}")
-    if result.paths or result.refs:
+    if result.has_effect:
         redo = ("to apply it again", "agent-dev redo") if is_undo else ("to revert it", f"agent-dev undo {result.merge}")
         yield from command_rows(*redo)
+
+
+def _describe_declined(ids: Sequence[str]) -> str:
+    return f"decline of {format_count(len(ids), 'commit')}"
 
 
 def _describe_path(key: Key, result: UndoResult, *, is_renamed: bool) -> str:
@@ -104,6 +110,7 @@ def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: boo
                     for change in sorted_changes(fold_recorded(one.changes))
                 ],
                 "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
+                "declined": list(one.declined),
                 "problem": one.problem or None,
             }
             for one in found
@@ -116,7 +123,8 @@ def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: boo
             continue
         kinds = Counter(change.kind for change in fold_recorded(one.changes))
         counts = (f"{kinds[kind]} {kind}" for kind in ChangeKind if kind in kinds)
-        summary = ", ".join([*(ref_label(ref.name) for ref in one.refs), *counts])
+        declined = [_describe_declined(one.declined)] if one.declined else []
+        summary = ", ".join([*(ref_label(ref.name) for ref in one.refs), *counts, *declined])
         root = f"  {visible(one.roots[0])}" if with_roots else ""
         print_wrapped(f"{one.id}  {one.state:<13}  {_when(one.time)}  {visible(one.name)}: {summary}{root}")
     if not found:

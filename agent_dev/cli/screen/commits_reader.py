@@ -9,13 +9,14 @@ from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen.conflict_source import ImportFunction
 from agent_dev.commits import commit_patch, gitlinks, report, uncommitted
+from agent_dev.commits.decline import decline_commits
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.import_result import ImportResult
 from agent_dev.commits.importer import import_commits
 from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.commits.risks import find_commit_risks
 from agent_dev.commits.targets import ImportOptions
-from agent_dev.errors import AgentDevError, CommandFailed
+from agent_dev.errors import FAILURE, SUCCESS, AgentDevError, CommandFailed
 from agent_dev.git.formats.commit_format import Commit, ParsedCommit
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.merge.merge import Notify
@@ -25,6 +26,7 @@ from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 from agent_dev.session import store
 from tui.model.tabs import ImportMode, RiskyPath, TabEntry
+from tui.source import OperationResult
 
 _SHORT = 10
 _MAX_FILES = 200  # shown per commit
@@ -43,9 +45,7 @@ def list_commits(review: Review) -> tuple[TabEntry, ...]:
     for source, made in found:
         links = gitlinks.find_updated_submodules(source, [one.id for one in made], review.environ)
         entries += [TabEntry(f"{visible(source.path)}:")] if made and len(found) > 1 else []
-        entries += [
-            _entry(one, (one.id, one.subject), _submodule_risks(links, one.id), is_imported=one.is_imported) for one in made
-        ]
+        entries += [_entry(one, (one.id, one.subject), _submodule_risks(links, one.id), _decision(one)) for one in made]
     return tuple(entries)
 
 
@@ -77,7 +77,7 @@ def _describe_repository(review: Review, queries: RunningQueries, commit_report:
                 one,
                 (*details, *output.describe_submodules(commit_report.submodule_changes, one.id), *patches.get(one.id, ())),
                 _risky_files(review, commit_report, one),
-                is_imported=one.id in commit_report.changes.imported_ids,
+                output.decision(one.id, commit_report.changes),
             )
         )
     return (*rows, *loose, *(TabEntry(line) for line in output.describe_other_changes(commit_report)))
@@ -120,11 +120,17 @@ def _read_patches(queries: RunningQueries, made: Sequence[ParsedCommit]) -> dict
     return found
 
 
-def _entry(one: Commit | ParsedCommit, details: tuple[str, ...], risky: tuple[RiskyPath, ...], *, is_imported: bool) -> TabEntry:
-    """Return the entry of a commit; one that the user has cannot be selected and needs no review."""
+def _decision(one: Commit) -> str:
+    if one.is_imported:
+        return output.IMPORTED
+    return output.DECLINED if one.is_declined else ""
+
+
+def _entry(one: Commit | ParsedCommit, details: tuple[str, ...], risky: tuple[RiskyPath, ...], decided: str) -> TabEntry:
+    """Return the entry of a commit; one that was imported or declined cannot be selected and needs no review."""
     title = f"{one.id[:_SHORT]} {one.subject}"
-    if is_imported:
-        return TabEntry(f"{title} ({output.IMPORTED})", details)
+    if decided:
+        return TabEntry(f"{title} ({decided})", details)
     return TabEntry(title, details, bool(risky), id=one.id, risky_paths=risky)
 
 
@@ -141,6 +147,18 @@ def _risky_files(review: Review, commit_report: report.CommitReport, one: Parsed
 def _submodule_risks(links: Sequence[SubmoduleChange], commit: str) -> tuple[RiskyPath, ...]:
     own = (one for one in links if one.commit == commit)
     return tuple(RiskyPath(one.path, (SUBMODULE_MOVED,), tuple(output.describe_submodules((one,), commit))) for one in own)
+
+
+def decline(review: Review, session_store: store.Store, ids: Sequence[str]) -> OperationResult:
+    """Decline commits; return the messages for the user."""
+    messages: list[str] = []
+    try:
+        done = decline_commits(review, ids, session_store, messages.append)
+    except AgentDevError as error:
+        return OperationResult(
+            (*messages, error.message, *([f"hint: {error.hint}"] if error.hint else [])), FAILURE, may_have_changed=False
+        )
+    return OperationResult((*messages, *output.describe_decline(done)), SUCCESS, may_have_changed=bool(done.merge))
 
 
 def make_importer(

@@ -12,11 +12,15 @@ _STATUS = {"A": "added", "D": "deleted", "M": "edited", "T": "retyped"}
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A commit's id in hex and its subject. The agent wrote both. `is_imported`: the user has it, under this id or another."""
+    """A commit's id in hex and its subject. The agent wrote both.
+
+    `is_imported`: the user has it, under this id or another; `is_declined`: the user does not want it.
+    """
 
     id: str
     subject: str
     is_imported: bool = False
+    is_declined: bool = False
 
 
 @dataclass(frozen=True, slots=True)

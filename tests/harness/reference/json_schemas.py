@@ -8,47 +8,22 @@ import json
 from pathlib import Path
 from typing import Any
 
+from tests.harness.reference.schema_types import (
+    ANY,
+    BOOLEAN,
+    COUNT,
+    INTEGER,
+    STRING,
+    Schema,
+    document,
+    entries,
+    list_of,
+    mapping,
+    nullable,
+    one_of,
+)
+
 FOLDER = Path(__file__).resolve().parents[3] / "docs" / "json"
-Schema = dict[str, Any]
-
-STRING: Schema = {"type": "string"}
-COUNT: Schema = {"type": "integer", "minimum": 0}
-INTEGER: Schema = {"type": "integer"}
-BOOLEAN: Schema = {"type": "boolean"}
-ANY: Schema = {}
-_OPTIONAL = "?"  # the end of a key that may be missing
-
-
-def nullable(schema: Schema) -> Schema:
-    """Return a schema that also permits null."""
-    return {"anyOf": [schema, {"type": "null"}]}
-
-
-def list_of(schema: Schema) -> Schema:
-    """Return the schema of a list."""
-    return {"type": "array", "items": schema}
-
-
-def one_of(*words: str) -> Schema:
-    """Return the schema of a closed set of words."""
-    return {"enum": list(words)}
-
-
-def mapping(**keys: Schema) -> Schema:
-    """Return the schema of an object whose keys are all required."""
-    return entries(keys)
-
-
-def entries(keys: dict[str, Schema]) -> Schema:
-    """Return the schema of an object; a key that ends with `?` may be missing."""
-    properties = {key.removesuffix(_OPTIONAL): schema for key, schema in keys.items()}
-    return {"type": "object", "properties": properties, "required": [key for key in keys if not key.endswith(_OPTIONAL)]}
-
-
-def document(**keys: Schema) -> Schema:
-    """Return the schema of a whole document."""
-    return entries({"version": {"const": 1}, **keys})
-
 
 PATHS = list_of(STRING)
 REASONS = list_of(mapping(path=STRING, reason=STRING))
@@ -72,7 +47,15 @@ MERGE_RESULT = document(
     split_links=PATHS,
 )
 UNDO_RESULT = document(
-    merge=STRING, session=STRING, time=INTEGER, refs=REFS, paths=PATHS, skipped=REASONS, mergeable=PATHS, kept=PATHS
+    merge=STRING,
+    session=STRING,
+    time=INTEGER,
+    refs=REFS,
+    declined=list_of(STRING),
+    paths=PATHS,
+    skipped=REASONS,
+    mergeable=PATHS,
+    kept=PATHS,
 )
 CHECKPOINT = {
     "checkpoint": COUNT,
@@ -120,6 +103,7 @@ COMMIT_REPORT = {
             includes_uncommitted=PATHS,
             on_remote=BOOLEAN,
             imported=BOOLEAN,
+            declined=BOOLEAN,
         )
     ),
     "truncated": BOOLEAN,
@@ -173,6 +157,7 @@ SCHEMAS: dict[str, Schema] = {
                 id=STRING,
                 subject=STRING,
                 imported=BOOLEAN,
+                declined=BOOLEAN,
                 risks=list_of(
                     entries(
                         {
@@ -226,6 +211,12 @@ SCHEMAS: dict[str, Schema] = {
         skipped=REASONS,
         split_links=PATHS,
         submodules=list_of(mapping(path=STRING, commit=STRING, ref=nullable(STRING), reason=nullable(STRING))),
+    ),
+    "commits-decline": document(
+        session=STRING,
+        merge=STRING,
+        session_empty=BOOLEAN,
+        repositories=list_of(mapping(root=STRING, commits=list_of(STRING))),
     ),
     "restore-list": document(
         snapshots=list_of(
@@ -289,6 +280,7 @@ SCHEMAS: dict[str, Schema] = {
                 state=one_of("merged", "undone", "partly undone", "damaged"),
                 changes=list_of(entries({"path": STRING, "kind": KIND, "from": nullable(STRING)})),
                 refs=REFS,
+                declined=list_of(STRING),
                 problem=nullable(STRING),
             )
         )
@@ -548,6 +540,7 @@ SCHEMAS: dict[str, Schema] = {
 # The options that select another document of a subcommand.
 _VARIANTS = {
     ("merge", "--commits"): "merge-commits",
+    ("commits", "--decline"): "commits-decline",
     ("restore", "--list"): "restore-list",
     ("tx", "--best"): "tx-best",
     ("tx", "--compare"): "tx-best",

@@ -20,6 +20,7 @@ from tui.events import (
     Cancelled,
     ChangeUpdated,
     CursorMoved,
+    DeclineRequested,
     EntriesLoaded,
     Event,
     KindToggled,
@@ -37,6 +38,7 @@ from tui.model.tabs import TabEntry as Row
 from tui.page_text import commits
 from tui.state import ScreenPage, State
 from tui.update.dispatch import initial_state, update
+from tui.update.questions import IMPORT_MODES
 
 FILE = Entry(FileType.FILE)
 HOOK = Risk("hook", "runs at the next commit")
@@ -161,6 +163,23 @@ def test_yes_imports_onto_the_current_branch() -> None:
 
 def test_commits_can_be_imported_as_one_squashed_commit() -> None:
     assert asked(opened(), Toggled(), ApplyRequested(), Answered(AS_ONE)) == (ImportCommits(("bbbb",), ImportMode.SQUASHED),)
+
+
+def test_declining_asks_first_and_needs_no_answer_about_risks() -> None:
+    state = after(opened(RISKY), Toggled(), DeclineRequested())
+    assert (state.page, state.focused_answer) == (ScreenPage.DECLINE, NO)
+    assert asked(state, Answered(YES)) == (ImportCommits(("bbbb",), ImportMode.DECLINED),)
+    assert asked(state, Answered(NO)) == asked(state, Cancelled()) == ()
+    lines = [line.text for line in commits.decline_summary(state, 40)]
+    assert lines[0] == "  bbbb two"
+    assert all(len(line) <= 40 for line in lines)
+
+
+@pytest.mark.parametrize("state", [opened(), after(opened(), TabSelected(Tab.CHANGES)), opened(is_running=True)])
+def test_without_a_selection_or_with_a_running_agent_nothing_is_declined(state: State) -> None:
+    events = (Toggled(), DeclineRequested()) if state.is_running else (DeclineRequested(),)
+    assert after(state, *events).page is ScreenPage.REVIEW
+    assert after(state, *events).message != ""
 
 
 def test_a_branch_gets_the_typed_name() -> None:
@@ -288,7 +307,7 @@ def test_the_summary_lists_the_commits_and_their_risky_files() -> None:
     assert "aaaa one" not in with_hook
     assert ("hook" in with_hook, HOOK.why in with_hook) == (True, True)
     assert "hook" not in without
-    assert all(way.value in without for way in ImportMode)
+    assert all(way.value in without for way in IMPORT_MODES)
 
 
 @pytest.mark.parametrize("cells", [30, 40, 74])

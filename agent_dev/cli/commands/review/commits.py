@@ -18,10 +18,16 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     text = "print the patch of each commit, or only of the one whose id starts with ID"
     parser.add_argument("--patch", nargs="?", const="", metavar="ID", help=text)
+    text = "record that you do not want these commits (as for `merge --commits`; default: all that are not imported)"
+    parser.add_argument("--decline", action="append", nargs="?", const="", metavar="ID", help=text)
     args = parser.parse_args(argv)
+    if args.decline is not None and args.patch is not None:
+        raise UsageError(message="--decline and --patch cannot be combined", hint="agent-dev commits --patch")
     named = find_with_commits(args.session, context)
     if args.patch is not None:
         return _print_patches(named, context, args.patch, as_json=args.json)
+    if args.decline is not None:
+        return _decline(named, context, args.decline, as_json=args.json)
     if named.state == store.RUNNING:
         return _print_running(named, context, as_json=args.json)
     with (
@@ -35,6 +41,18 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
 
         with closing(open_review(session, context.environ, with_risks=False)) as review:
             output.print_commits([finish_report(review, one) for one in queries], session.id, as_json=args.json)
+    return SUCCESS
+
+
+def _decline(named: ListedSession, context: CommandContext, wanted: list[str], *, as_json: bool) -> int:
+    """Decline commits and print them."""
+    from agent_dev.cli.commands.review.open_review import open_locked
+    from agent_dev.cli.console import notify
+    from agent_dev.cli.render import commits as output
+    from agent_dev.commits.decline import decline_commits
+
+    with open_locked(named, context, with_risks=False) as review:
+        output.print_decline(decline_commits(review, wanted, context.store, notify), as_json=as_json)
     return SUCCESS
 
 
