@@ -18,6 +18,8 @@ from agent_dev.network.deciding.caller_notes import CallerNotes
 from agent_dev.network.deciding.deciders import Decider
 from agent_dev.network.handling import Handler, LocalHandler, RelayHandler
 
+_ENDED = "the sandbox ended before a decision"
+
 
 @dataclass(frozen=True, slots=True)
 class Forwarder:
@@ -56,7 +58,8 @@ class Forwarder:
             self._log(connection, problem=failure_reason(error))
             raise
         except asyncio.CancelledError:
-            self._log(connection)  # the sandbox has ended
+            is_decided = "rule" in connection.entry.row
+            self._log(connection, **({} if is_decided else {"decision": DENY, "why": _ENDED}))
             raise
         else:
             self._log(connection)
@@ -69,7 +72,7 @@ class Forwarder:
 
     async def _refuse(self, connection: Connection, error: Denied) -> None:
         self._log(connection, decision=DENY, why=str(error))
-        self.notes.tell(connection, f"{connection.wanted}: {error}")
+        await self.notes.tell_before_end(connection, f"{connection.wanted}: {error}")
         await refuse(connection, str(error))
 
     def _log(self, connection: Connection, **fields: str) -> None:

@@ -54,9 +54,12 @@ class Gateway:
             loop.add_reader(one, self._on_connections if is_tcp else self._on_queries, one)
 
     async def close(self) -> None:
-        """End every connection, so that it is logged."""
+        """End every connection, also those that nobody has accepted yet, so that each is logged."""
         for one in self._sockets:
             asyncio.get_running_loop().remove_reader(one)
+            while one.type == socket.SOCK_STREAM and self._accept(one):
+                pass
+        await asyncio.sleep(0)  # a task that is cancelled before it has started would log nothing
         tasks = [*self._tasks]
         for task in tasks:
             task.cancel()
@@ -79,18 +82,24 @@ class Gateway:
 
     def _on_connections(self, server: socket.socket) -> None:
         for _ in range(_AT_ONCE):
-            try:
-                client, _ = server.accept()
-            except OSError:
+            if not self._accept(server):
                 return
-            client.setblocking(False)
-            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            if len(self._tasks) >= self._max_connections:
-                reset(client)
-                continue
-            task = asyncio.get_running_loop().create_task(self._serve(server, client))
-            self._tasks.add(task)
-            task.add_done_callback(self._tasks.discard)
+
+    def _accept(self, server: socket.socket) -> bool:
+        """Begin to serve the next connection; return False if there is none."""
+        try:
+            client, _ = server.accept()
+        except OSError:
+            return False
+        client.setblocking(False)
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if len(self._tasks) >= self._max_connections:
+            reset(client)
+            return True
+        task = asyncio.get_running_loop().create_task(self._serve(server, client))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return True
 
     async def _serve(self, server: socket.socket, client: socket.socket) -> None:
         try:

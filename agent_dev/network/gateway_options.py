@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from agent_dev.network.broker.options import BrokerOptions
 
 END = b"e"
-SERVING = b"s"  # from the gateway, when it has loaded
+UNUSED = b"u"  # from a gateway that ends without having loaded, because nothing has connected
 LOG = "network.jsonl"  # in the folder of the session
 
 
@@ -30,4 +30,5 @@ class GatewayOptions(Value):
     no_proxy: tuple[str, ...] = ()  # hosts that are reached without it
     upstream_ca: str = ""  # a file with CA certificates to trust besides the system's
     published_file: str = ""  # where ports that `auto` finds are listed
+    libraries_file: str = ""  # the cache of files that the gateway loads
     broker: "BrokerOptions | None" = None  # with credentials

@@ -10,7 +10,7 @@ import os
 from agent_dev.errors import CannotStart
 from agent_dev.linux import signals
 from agent_dev.linux.helper_process import FAILED, READY, start_helper
-from agent_dev.network.gateway_options import END, LOG, SERVING, GatewayOptions
+from agent_dev.network.gateway_options import END, LOG, UNUSED, GatewayOptions
 from agent_dev.network.passing_fds import receive_fds, send_fds
 from agent_dev.sandbox.supervisor_interface import GatewayReport
 
@@ -62,22 +62,20 @@ class GatewayHandle:
     def end(self) -> GatewayReport | None:
         """End every connection and write the log. Return None if the gateway has died: the log may then be incomplete."""
         try:
-            if self._control.recv(1 << 12, _socket.MSG_DONTWAIT) != SERVING:
-                return None
             self._control.send(END)
-            first, *learned = self._control.recv(_MAX_REPORT).decode().split("\n")
+            message = self._control.recv(_MAX_REPORT)
+            if message == UNUSED:
+                return self._report_without_connections()
+            first, *learned = message.decode().split("\n")
             count, chain, dropped, denied = first.split()
-        except BlockingIOError:
-            return self._report_without_connections()
         except (OSError, ValueError):
             return None
         return GatewayReport(int(count), chain, int(dropped), int(denied), tuple(learned))
 
     def _report_without_connections(self) -> GatewayReport | None:
-        """Return the report of a gateway that has not loaded yet, without waiting for it: it has accepted no connection."""
+        """Return the report of a gateway to which nothing has connected."""
         from agent_dev.session.hash_chain import LogWriter  # after the run
 
-        self.kill()
         try:
             log = LogWriter(f"{self._options.folder}/{LOG}")
         except OSError:

@@ -15,7 +15,7 @@ from agent_dev.network.deciding.deciders import Decider, LearnDecider, RuleDecid
 from agent_dev.network.deciding.live_rules import LiveRules
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
-from agent_dev.network.gateway_options import END, LOG, SERVING, GatewayOptions
+from agent_dev.network.gateway_options import END, LOG, GatewayOptions
 from agent_dev.network.handling import Handler
 from agent_dev.network.programs import ProgramFinder
 
@@ -48,6 +48,7 @@ def load(options: GatewayOptions) -> GatewayParts:
 def run(control: _socket.socket, parts: GatewayParts, given: GatewaySockets, relay: int) -> None:
     """Serve a sandbox; return when the launcher closes its end. `relay`: the pid of its terminal's relay, 0 for none."""
     gc.freeze()
+    gc.enable()
     options, live = parts.options, parts.live
     sockets = [socket.socket(fileno=fd) for fd in given.inside]
     finder = ProgramFinder(sockets[0])
@@ -108,7 +109,6 @@ async def _serve(
         publisher = start.start_publishing(*publishing, start.NamespaceSockets(diag, opener), forwarder.log)
     gateway = Gateway(others, forwarder, finder)
     gateway.start()
-    control.send(SERVING)
     await ended.wait()
     await gateway.close()
     if publisher:

@@ -2,18 +2,19 @@
 
     launcher ─ READY ─▶ the agent starts ─ first connection, or a moment ─▶ load and serve
 
-Loading takes as long as the rest of a start. So the agent does not wait for it, and a run that ends at once does without it. With
-credentials it does wait: without their keys, it must not start.
+Loading takes as long as the rest of a start. So the agent does not wait for it, and a run that ends at once does without it. It
+does wait with credentials, because without their keys it must not start, and when a library has changed and may be broken.
 """
 
 import _socket
+import gc
 import os
 import select
 import sys
-from _frozen_importlib_external import PathFinder  # part of every interpreter; importlib.util takes 2 ms
 
 from agent_dev.linux.helper_process import FAILED, READY
-from agent_dev.network.gateway_options import LOG, GatewayOptions
+from agent_dev.network import libraries
+from agent_dev.network.gateway_options import LOG, UNUSED, GatewayOptions
 from agent_dev.network.passing_fds import receive_fds
 from agent_dev.paths import is_below
 from agent_dev.session.store import QUESTIONS
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 
     from agent_dev.network.service import GatewayParts
 
-_LIBRARIES = ("asyncio", "h11", "ssl")
-_MOMENT = 20  # ms that a run which ends at once does not take
+_MOMENT = 10  # ms that a run which ends at once does not take
 
 Published = list[tuple[int, int]]
 
 
 def run(control: _socket.socket, options: GatewayOptions, published: Published) -> None:
     """Serve a sandbox; return when the launcher closes its end. `published`: listening sockets, each with a port inside."""
+    gc.disable()  # loading creates no garbage, and collections take a tenth of it; service.run enables them again
     try:
         parts = _prepare(options)
     except (OSError, ValueError) as error:
@@ -39,7 +40,10 @@ def run(control: _socket.socket, options: GatewayOptions, published: Published) 
         return
     control.send(READY)
     message, fds = receive_fds(control)
-    if not fds or (parts is None and _is_ended(control, [*fds, *(fd for fd, _ in published)])):
+    if not fds:
+        return
+    if parts is None and not is_needed(control, [*fds, *(fd for fd, _ in published)]):
+        control.send(UNUSED)
         return
     from agent_dev.network import service  # takes long
 
@@ -47,11 +51,10 @@ def run(control: _socket.socket, options: GatewayOptions, published: Published) 
 
 
 def _prepare(options: GatewayOptions) -> "GatewayParts | None":
-    """Do before the agent starts what can fail: find libraries, open the log, read keys. Raises OSError, ValueError."""
+    """Do before the agent starts what can fail: check libraries, open the log, read keys. Raises OSError, ValueError."""
     sys.path[:] = search_path(options.notifications.untrusted)
-    missing = [name for name in _LIBRARIES if PathFinder.find_spec(name) is None]
-    if missing:
-        raise ValueError(f"{', '.join(missing)} is not installed")
+    if not libraries.are_unchanged(options.libraries_file):
+        libraries.load(options.libraries_file)
     os.close(os.open(f"{options.folder}/{LOG}", os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
     if os.path.isdir(f"{options.folder}/{QUESTIONS}"):
         from agent_dev.session import approvals  # only if something was asked before
@@ -61,7 +64,12 @@ def _prepare(options: GatewayOptions) -> "GatewayParts | None":
         return None
     from agent_dev.network import service  # reads the keys
 
-    return service.load(options)
+    try:
+        return service.load(options)
+    except (OSError, ValueError):
+        raise
+    except Exception as error:  # noqa: BLE001  (a broken library may raise anything)
+        raise ValueError(libraries.failure_reason(error)) from None
 
 
 def search_path(untrusted: "Iterable[str]") -> list[str]:
@@ -71,9 +79,10 @@ def search_path(untrusted: "Iterable[str]") -> list[str]:
     return [one for one in sys.path if one.startswith(own) or not any(is_below(os.path.realpath(one), top) for top in folders)]
 
 
-def _is_ended(control: _socket.socket, fds: list[int]) -> bool:
-    """Wait until the gateway is needed; return whether the sandbox has ended instead."""
+def is_needed(control: _socket.socket, fds: list[int]) -> bool:
+    """Wait until the gateway is needed; return False if the run has ended and nothing has connected."""
     poll = select.poll()
     for fd in (control.fileno(), *fds):
         poll.register(fd, select.POLLIN)
-    return any(fd == control.fileno() for fd, _ in poll.poll(_MOMENT))
+    ready = [fd for fd, _ in poll.poll(_MOMENT)]
+    return ready != [control.fileno()]

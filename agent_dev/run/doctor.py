@@ -12,7 +12,7 @@ from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.control import socket_file
 from agent_dev.errors import NOT_EXECUTABLE, NOT_FOUND, NOT_STARTED, AgentDevError, CommandNotFound
 from agent_dev.linux import programs, syscalls
-from agent_dev.network import namespace
+from agent_dev.network import libraries, namespace
 from agent_dev.overlay.labels import format_count, format_size
 from agent_dev.paths import expand, split_optional
 from agent_dev.risk import load as risk_load
@@ -175,6 +175,9 @@ def _limits(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
 
 def _network() -> Finding:
     """Check what a network of the sandbox's own needs; it is optional."""
+    reason = probe.error_in_child(libraries.try_all)
+    if reason:
+        return Finding("net: allow, ask", reason, FindingState.UNAVAILABLE, "install agent-dev again, with its libraries")
     reason = probe.error_in_child(namespace.try_support)
     if not reason:
         return Finding("net: allow, ask", "works (tested)")

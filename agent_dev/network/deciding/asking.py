@@ -1,6 +1,5 @@
 """The mode `ask`: a connection that no rule matches waits for the user's answer."""
 
-import asyncio
 import time
 
 from agent_dev.config.network_rules import AddressRule, NameRule, RuleSet
@@ -10,7 +9,6 @@ from agent_dev.network.access import Denied, Destination, NoRule
 from agent_dev.network.addresses import is_public
 from agent_dev.network.connecting import Connector, failure_reason
 from agent_dev.network.connection import Connection
-from agent_dev.network.connection_log import DENY as DENIED
 from agent_dev.network.deciding.deciders import rule_for
 from agent_dev.network.deciding.live_rules import LiveRules
 from agent_dev.network.deciding.questions import GONE, NONE, Questions
@@ -61,9 +59,6 @@ class AskDecider:
         answer = NONE
         try:
             answer = await self._questions.ask(connection)
-        except asyncio.CancelledError:
-            row |= {"decision": DENIED, "why": "the sandbox ended before an answer"}
-            raise
         finally:
             row |= {"answer": answer, "waited": round(1000 * (time.monotonic() - start))}
         if answer in _NO_ANSWER:

@@ -2,6 +2,7 @@
 
 from agent_dev.config.load import remembered_path
 from agent_dev.environment import PROXY_ENV
+from agent_dev.fs import cache
 from agent_dev.network.gateway_options import LOG, GatewayOptions
 from agent_dev.network.handle import GatewayHandle
 from agent_dev.network.published.listening import local_listening_ports
@@ -39,6 +40,7 @@ def start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[s
         publish=profile.publish,
         upstream_ca=prepared.upstream_ca,
         published_file=f"{session.folder}/{store.PUBLISHED}",
+        libraries_file=f"{cache.folder(environ)}/gateway.json",
     )
     has_variables = any(environ.get(name) for name in PROXY_ENV)
     if profile.net != "none" and (profile.upstream_proxy or has_variables):

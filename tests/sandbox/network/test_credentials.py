@@ -232,6 +232,16 @@ def test_a_key_comes_from_a_file_or_a_command_or_nothing_starts(agent_dev: Agent
         assert agent_dev.run_python_inside(code, before=words(agent_dev.home)) == "(real)"
 
 
+def test_with_a_broken_library_for_keys_nothing_starts(agent_dev: AgentDev, tmp_path: Path) -> None:
+    configure(agent_dev)
+    library = tmp_path / "lib" / "cryptography" / "__init__.py"
+    library.parent.mkdir(parents=True)
+    library.write_text("raise AttributeError('wrong build')")
+    done = agent_dev("--", "echo", "started", env={"MY_KEY": REAL, "PYTHONPATH": f"{tmp_path}/lib"})
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"cannot be set up: a library is broken: wrong build ({library})" in done.stderr
+
+
 @pytest.mark.parametrize("victim", ["launcher", "gateway"])
 def test_a_command_that_reads_a_key_ends_with_who_wanted_it(agent_dev: AgentDev, victim: str) -> None:
     marker = f"marker-{token_hex(6)}"

@@ -99,6 +99,17 @@ def test_a_run_that_ends_before_the_gateway_has_loaded_has_an_empty_log(agent_de
     assert logged(agent_dev) == []
 
 
+def test_connections_abandoned_before_the_gateway_has_loaded_are_logged(agent_dev: AgentDev) -> None:
+    code = f"touch new; exec 3<>/dev/tcp/192.0.2.1/443 4<>/dev/tcp/127.0.0.1/{PORT} 5<>/dev/tcp/127.0.0.1/{PORT}"
+    done = agent_dev("--net", "allow", "--allow", f"localhost:9 as {PORT}", "--no-merge", "--", "bash", "-c", code)
+    assert done.returncode == 0, done.stderr
+    assert sorted((row["decision"], row["address"], row.get("rule", row.get("why"))) for row in logged(agent_dev)) == [
+        ("allow", "127.0.0.1", f"localhost:9 as {PORT}"),
+        ("allow", "127.0.0.1", f"localhost:9 as {PORT}"),
+        ("deny", "192.0.2.1", "no rule allows it"),
+    ]
+
+
 def test_the_log_of_a_resumed_session_continues(agent_dev: AgentDev) -> None:
     visit(agent_dev, f"open('new', 'w').close(); ask('{API}', 22, b'')")
     done = agent_dev("--no-merge", "resume", before=in_internet())
