@@ -40,7 +40,7 @@ def load(cache_path: str) -> None:
     """Load all modules, and note their files. Raises ValueError with the reason if one cannot be loaded."""
     _import(_MODULES)
     files = ((name, _file(module)) for name, module in tuple(sys.modules.items()))
-    marks = {name: _mark(path) for name, path in files if path}
+    marks = {name: mark for name, path in files if (mark := _mark(path))}
     others = [(key, one) for key, one in cache.read(cache_path).items() if key != _key()]
     cache.write(cache_path, {**dict(others[1 - _MAX_ENTRIES :]), _key(): marks})
 
