@@ -51,14 +51,14 @@ class Gateway:
         for one in self._sockets:
             one.setblocking(False)
             is_tcp = one.type == socket.SOCK_STREAM
-            loop.add_reader(one, self._on_connections if is_tcp else self._on_queries, one)
+            loop.add_reader(one, self._accept_waiting if is_tcp else self._on_queries, one)
 
     async def close(self) -> None:
         """End every connection, also those that nobody has accepted yet, so that each is logged."""
         for one in self._sockets:
             asyncio.get_running_loop().remove_reader(one)
-            while one.type == socket.SOCK_STREAM and self._accept(one):
-                pass
+            if one.type == socket.SOCK_STREAM:
+                self._accept_waiting(one, _MAX_CONNECTIONS)
         await asyncio.sleep(0)  # a task that is cancelled before it has started would log nothing
         tasks = [*self._tasks]
         for task in tasks:
@@ -80,8 +80,8 @@ class Gateway:
         """Return the answer to a DNS query; None if it gets none, for example beyond the rate limit."""
         return dns.answer_query(query, self._names) if self._queries.take() else None
 
-    def _on_connections(self, server: socket.socket) -> None:
-        for _ in range(_AT_ONCE):
+    def _accept_waiting(self, server: socket.socket, at_most: int = _AT_ONCE) -> None:
+        for _ in range(at_most):
             if not self._accept(server):
                 return
 

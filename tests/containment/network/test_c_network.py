@@ -91,8 +91,10 @@ LITERALS += [
 
 
 @row(
-    "connect to an address instead of a name, in every spelling, to the gateway's own ports, to an unused stand-in address",
-    "`net: allow`: only rules about addresses allow addresses; the gateway's own are always refused",
+    "connect to an address instead of a name, in every spelling, to the gateway's own ports, to an unused stand-in address, "
+    "to a private address in a wide network that a rule names",
+    "`net: allow`: only rules about addresses allow addresses, and private ones only if the rule is within one private network; "
+    "the gateway's own are always refused",
 )
 def test_c62_addresses_that_no_rule_names_are_refused(allowed: InsidePython) -> None:
     code = f"result = ask_all(*((one, port, b'') for port in (1, 80, {PORT}) for one in {LITERALS}))"

@@ -357,3 +357,15 @@ result = json.loads(os.read(reader, 65536))
     _, found = attempt(allowed, code)
     assert not any("OUT" in answer for answer in found)
     assert found[-1] == "EPERM"
+
+
+@row(
+    "plant a library in the repository that the gateway would load, while `PYTHONPATH` leads there",
+    "the gateway loads libraries from no directory that the agent writes",
+)
+def test_c92_the_gateway_loads_no_library_of_the_agents(world: Machine) -> None:
+    library, marker = world.program.repo / "h11", world.folder / "loaded"
+    library.mkdir()
+    (library / "__init__.py").write_text(f"open({str(marker)!r}, 'w').close()\nraise ImportError")
+    done = world.program("--net", "allow", "--", "true", env={"PYTHONPATH": str(world.program.repo)})
+    assert (done.returncode, marker.exists()) == (0, False), done.stderr

@@ -1,6 +1,7 @@
 """Mutations that remove the protections of `net: allow`, as in `tests.containment.mutations`."""
 
 import ssl
+import sys
 from collections.abc import Callable
 from ipaddress import ip_network
 from typing import Any
@@ -9,7 +10,7 @@ from agent_dev.config import credentials
 from agent_dev.config.network_rules import AddressRule, RuleSet
 from agent_dev.config.ssh_rules import SshHost
 from agent_dev.home import network_lease
-from agent_dev.network import access, dns, inspection, namespace, packet_rules
+from agent_dev.network import access, dns, inspection, namespace, packet_rules, standby
 from agent_dev.network.broker import keys, push_check, start
 from agent_dev.network.protocols import http_inspection
 from agent_dev.network.published import automatic
@@ -100,6 +101,7 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
     "the name in TLS": (_patched(inspection.TlsInspector, "feed", lambda _, data: data), f"{_FILE} -k c60"),
     "the host of each HTTP request": (_patched(http_inspection.HttpInspector, "_check", lambda *_: None), f"{_FILE} -k c61"),
     "rules about addresses": (_with_all_addresses, f"{_FILE} -k c62"),
+    "private addresses in wide rules": (_patched(access, "may_reach", lambda *_: True), f"{_FILE} -k c62"),
     "the check of a name's addresses": (_patched(access, "check_addresses", lambda *_: None), f"{_FILE} -k c63"),
     "the refusal of other protocols": (
         _patched(packet_rules, "_refuse", lambda: packet_rules._verdict(packet_rules._ACCEPT)),
@@ -133,6 +135,7 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
         f"{_MORE} -k c88",
     ),
     "rules for a socket in a nested network": (_with_all_addresses, f"{_MORE} -k c89"),
+    "the gateway's own libraries": (_patched(standby, "search_path", lambda _: sys.path), f"{_MORE} -k c92"),
     "hosts of the ssh-agent": (_patched(known_hosts, "read_host_keys", lambda *_: _EveryHost()), f"{_SSH} -k c90"),
     "signatures of hosts": (_patched(signatures, "is_signed", lambda *_: True), f"{_SSH} -k c91"),
 }
