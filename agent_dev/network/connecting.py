@@ -80,6 +80,9 @@ async def _connect_first(addresses: tuple[str, ...], port: int) -> socket.socket
         except OSError as error:  # TimeoutError, too
             made.close()
             failure = error
+        except asyncio.CancelledError:
+            made.close()
+            raise
         else:
             return made
     raise failure

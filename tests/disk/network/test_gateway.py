@@ -15,7 +15,6 @@ from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
 from agent_dev.network.programs import ProgramFinder
 
-
 _SOCK_DIAG = 4
 
 
