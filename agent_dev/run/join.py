@@ -30,12 +30,12 @@ def run_joined(path: str, request: JoinRequest, init: int, *, may_copy: bool = T
     streams, terminal = launch.open_streams(), Terminal()
     terminal.may_copy = may_copy
     try:
-        request = request.replace(in_foreground=terminal.starts_in_foreground)
+        request = request.replace(in_foreground=terminal.starts_in_foreground, terminal=terminal.standard_streams)
         connection, entering = _request(path, request, streams, terminal)
         if not _enter_groups(init, entering):
             raise CannotStart(message="cannot put the command into the control groups of the session's limits")
         connection.send(service.GO)
-        if connection.recv(64) != service.READY:
+        if not _is_ready(connection, terminal):
             raise CannotStart(message="cannot enter the sandbox: has the session just ended?", hint="agent-dev sessions")
         return _relay_and_wait(connection, entering, terminal)
     except OSError as error:
@@ -84,6 +84,14 @@ def _send(connection: _socket.socket, message: bytes, streams: "RedirectedStream
         streams.close_sandbox_side()
     if os.waitpid(child, 0)[1]:
         raise CannotStart(message="cannot send the command to the sandbox")
+
+
+def _is_ready(connection: _socket.socket, terminal: Terminal) -> bool:
+    """Wait for the process that enters, and relay to the terminal that it has opened in the sandbox, if it has."""
+    reply, rights, _, _ = connection.recvmsg(64, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
+    for _, _, data in rights:
+        terminal.use_master(int.from_bytes(data[:4], sys.byteorder))
+    return reply == service.READY
 
 
 def _enter_groups(init: int, entering: int) -> bool:

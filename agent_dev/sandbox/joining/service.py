@@ -8,7 +8,7 @@ connection it forks one, which enters the remaining namespaces, gives up every p
     read its pid      ←──      send its pid
     add it to the groups of the limits
     "go"              ─────────────────────→        enter, drop privileges, fork
-    start the relay   ←────────────────────         "ready"
+    start the relay   ←────────────────────         "ready", the master of the command's terminal
     "go"              ─────────────────────────────────────────────────────────→      exec
     read the exit code  ←──────────────────         wait
 
@@ -35,6 +35,8 @@ MAX_REQUEST = 1 << 17  # bytes
 BACKLOG = 4  # connections
 _PATIENCE = 10  # seconds for the client's next message
 _STREAMS = 3
+_PTMX = "/dev/pts/ptmx"  # of the sandbox's own devpts, in which an agent cannot create or replace anything
+_TIOCSPTLCK, _TIOCGPTPEER = 0x40045431, 0x5441  # unlock a pty; open its other side without a path
 _NOT_STARTED, _NOT_EXECUTABLE, _NOT_FOUND = 125, 126, 127
 _NAMESPACES = {
     "user": syscalls.NEWUSER,
@@ -57,12 +59,16 @@ class JoinSpec(Value):
 
 
 class JoinRequest(Value):
-    """A command that joins: its words, its directory inside, variables of the user's terminal."""
+    """A command that joins: its words, its directory inside, variables of the user's terminal.
+
+    `terminal`: which of the standard streams are its terminal.
+    """
 
     command: tuple[str, ...]
     cwd: str
     env: tuple[tuple[str, str], ...]
     in_foreground: bool
+    terminal: tuple[int, ...] = ()
 
     def encode(self) -> bytes:
         """Return the request as one message."""
@@ -175,8 +181,9 @@ def _enter_and_run(connection: _socket.socket, target: int, namespaces: int, spe
     for number, fd in enumerate(streams):
         os.dup2(fd, number)
     process.close_all_but({0, 1, 2, connection.fileno(), target})
-    _control_terminal()
     _enter(target, namespaces, spec)
+    master = _replace_terminal(request.terminal)
+    _control_terminal()
     child = os.fork()
     if child == 0:
         try:
@@ -187,7 +194,8 @@ def _enter_and_run(connection: _socket.socket, target: int, namespaces: int, spe
     if request.in_foreground:
         move_to_foreground(child)
     signals.catch(signals.USR1, lambda *_: move_to_foreground(child))
-    connection.send(READY)
+    rights = [(_socket.SOL_SOCKET, _socket.SCM_RIGHTS, master.to_bytes(4, sys.byteorder))] if master >= 0 else []
+    connection.sendmsg([READY], rights)
     process.close_all_but({connection.fileno()})
     code = _wait(child, connection)
     connection.send(b'{"exit-code": %d}' % code)
@@ -204,6 +212,24 @@ def _receive(connection: _socket.socket) -> tuple[bytes, list[int]]:
         for index in range(0, len(block) // 4 * 4, 4)
     ]
     return data, fds
+
+
+def _replace_terminal(streams: tuple[int, ...]) -> int:
+    """Replace the pty of these streams by one that has a name in the sandbox; return its master, -1 if it has no devpts."""
+    if not streams:
+        return -1
+    try:
+        master = os.open(_PTMX, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC | os.O_NOFOLLOW)
+    except OSError:
+        return -1  # without a name, `tty` fails; all else works
+    fcntl.ioctl(master, _TIOCSPTLCK, bytes(4))
+    slave = fcntl.ioctl(master, _TIOCGPTPEER, os.O_RDWR | os.O_NOCTTY | os.O_CLOEXEC)
+    termios.tcsetwinsize(slave, termios.tcgetwinsize(streams[0]))
+    termios.tcsetattr(slave, termios.TCSANOW, termios.tcgetattr(streams[0]))
+    for fd in streams:
+        os.dup2(slave, fd)
+    os.close(slave)
+    return master
 
 
 def _control_terminal() -> None:

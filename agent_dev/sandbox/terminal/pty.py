@@ -72,6 +72,16 @@ class Terminal:
             os.close(self._slave)
             self._slave = -1
 
+    @property
+    def standard_streams(self) -> tuple[int, ...]:
+        """Return the standard streams that are our terminal, which the sandbox's pty replaces."""
+        return self._standard
+
+    def use_master(self, fd: int) -> None:
+        """Relay to another pty than the one that we opened, given its master, before the relay starts."""
+        os.dup2(fd, self._master, inheritable=False)
+        os.close(fd)
+
     def is_relayed(self) -> bool:
         """Return whether a standard stream is our terminal, so that the sandbox has a pty of its own."""
         return bool(self._standard)
