@@ -84,7 +84,7 @@ settings and maintenance
   install AGENT…             install agents in the agent home; --list
   outdated                   list agents that have a newer version
   why PATH|HOST|COMMAND      say why an agent sees, reaches or runs it, or not
-  learn AGENT                run an agent and note what it misses
+  learn AGENT                run an agent (or -- COMMAND), note what it misses
   show AGENT                 show the sandbox and the settings of a run
   profiles                   list the profiles
   config [AGENT]             show the settings that differ from the defaults

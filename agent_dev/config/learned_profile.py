@@ -30,13 +30,17 @@ class Learned:
         return not (self.paths or self.secrets or self.programs or self.commands or self.hosts)
 
 
-def draft_text(agent: str, learned: Learned, home: str) -> str:
-    """Return the draft: a profile that extends the agent's, in YAML."""
+def draft_text(agent: str, learned: Learned, home: str, extends: str = "") -> str:
+    """Return the draft in YAML: a profile that extends the agent's, or for a command the profile named by `extends`."""
+    started = visible(agent)
     blocks = [
-        f"# A draft, made by `agent-dev learn {agent}`: what a run missed. To use a line, remove its `# `; then agent-dev",
-        f"# starts {agent} with it under the name of this file.",
-        f"extends: {agent}",
+        f"# A draft, made by `agent-dev learn {'-- ' * bool(extends)}{started}`: what a run missed.",
+        f"# To use a line, remove its `# `. Then `agent-dev NAME` starts {started} with it,",
+        "# where NAME is the name of this file without `.yaml`.",
+        f"extends: {extends or agent}",
     ]
+    if extends:
+        blocks.append(f"command: [{_literal(started)}]")
     blocks += _path_block("They exist on this machine, but not inside. `ro` shows them.", learned.paths, home)
     blocks += _path_block(
         "These hold credentials. What the agent can read, it can send away: better pass one token with `env`.",
@@ -102,4 +106,8 @@ def _comment(names: tuple[str, ...]) -> str:
 
 def _quoted(path: str, home: str) -> str:
     short = f"~{path[len(home) :]}" if is_below(path, home) else path
-    return "'" + visible(f"{short}?").replace("'", "''") + "'"
+    return _literal(visible(f"{short}?"))
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"

@@ -361,6 +361,11 @@ def _is_profile_name(name: str) -> bool:
     return name[:1].isalnum() and _NAME.issuperset(name) and name not in _NOT_PROFILES
 
 
+def as_profile_name(word: str) -> str:
+    """Return a valid profile name for the name of a program."""
+    return "".join(one if one in _NAME else "-" for one in word).lstrip("._-") or "command"
+
+
 def lists_to_tuples(rule: dict[str, object]) -> "dict[str, Any]":
     """Return a rule with tuples in place of lists, which the cache returns."""
     return {name: tuple(value) if isinstance(value, list) else value for name, value in rule.items()}

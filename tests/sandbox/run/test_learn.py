@@ -64,3 +64,17 @@ def test_an_agent_that_misses_nothing_gets_no_draft(with_files: AgentDev) -> Non
     done = with_files("learn", "bash", "-c", "cat README.md")
     assert "missed nothing" in done.stderr
     assert not draft(with_files).exists()
+
+
+def test_a_command_gets_a_draft_that_starts_it(with_files: AgentDev) -> None:
+    done = with_files("learn", "--", "/bin/cat", f"{with_files.home}/notes/a")
+    assert done.returncode == 1, done.stderr
+    path = draft(with_files).with_name("cat-learned.yaml")
+    path.write_text(path.read_text().replace("# ro:\n#   - '~/notes", "ro:\n  - '~/notes"))
+    assert with_files("cat-learned", f"{with_files.home}/notes/a").stdout == "#!/bin/sh\n"
+
+
+def test_a_program_without_a_profile_is_suggested_as_a_command(with_files: AgentDev) -> None:
+    done = with_files("learn", "cat", "README.md")
+    assert "hint: to learn from a program: agent-dev learn -- cat" in done.stderr
+    assert not draft(with_files).parent.exists()
