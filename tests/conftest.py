@@ -107,6 +107,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "only_redis: of what needs a Redis server, whose package starts a service; not in a run without"
     )
+    config.addinivalue_line("markers", "only_dunst: of what needs a notification daemon and an X server; not in a run without")
     config.addinivalue_line("markers", "only_x11: of what needs Xvfb and xclip; not in a run without")
     config.addinivalue_line("markers", "only_wayland: of what needs sway, which refuses root, and wl-copy; not in a run without")
     config.addinivalue_line("markers", "only_podman: of containers in the sandbox; only for an ordinary user who has podman")
@@ -124,6 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_rootless_podman": has_rootless_podman(),
         "only_redis": bool(shutil.which("redis-server")),
         "only_chromium": bool(find_chromium()),
+        "only_dunst": all(map(shutil.which, ("dunst", "notify-send", "dbus-run-session", "dbus-send", "Xvfb"))),
         "only_x11": all(map(shutil.which, ("Xvfb", "xclip"))),
         "only_wayland": os.getuid() != 0 and all(map(shutil.which, ("sway", "wl-copy", "wl-paste"))),
         "slow": scale.SCALE >= scale.EVERY_TEST,

@@ -8,6 +8,7 @@ import pytest
 
 from tests.expect.test_person import session
 from tests.harness.program import PATIENCE, AgentDev, processes, wait_until
+from tests.harness.servers.notifications import notification_desktop
 from tests.harness.terminal import Terminal
 
 POLICY = """\
@@ -72,9 +73,11 @@ def run(agent_dev: AgentDev, script: str) -> Terminal:
 
 
 def test_a_question_rings_the_bell_once_and_prints_nothing_else(asking: AgentDev) -> None:
+    configure(asking, "notify: bell\nnotify_idle_seconds: 1\n")
     with run(asking, "printf begun; touch asked; printf over; read x") as terminal:
         after = terminal.wait_raw(QUESTION)
         assert terminal.wait_raw(BELL, start=after) == after + 1
+        terminal.wait_quiet(2.5)  # an agent that waits for the user is not idle
         assert asking("approve", "1").returncode == 0
         terminal.wait_for("over")
         assert terminal.raw.count(BELL) == 1
@@ -290,3 +293,28 @@ def test_a_working_agent_is_not_idle(asking: AgentDev, desk: Desk) -> None:
         terminal.wait_quiet(6.0)
         assert BELL not in terminal.raw
     assert not desk.record.exists()
+
+
+# A real desktop
+
+
+@pytest.mark.only_dunst
+def test_a_desktop_shows_a_question_an_idle_agent_and_an_end(asking: AgentDev, tmp_path: Path) -> None:
+    configure(asking, "notify: desktop\nnotify_idle_seconds: 1\nnotify_end_seconds: 1\n")
+    with notification_desktop(tmp_path) as desktop:
+        asking.env |= desktop.environ
+        with run(asking, "mkfifo end; touch asked '<b>' 2>/dev/null; printf begun; read x <end") as terminal:
+            wait_until(lambda: len(desktop.shown()) == 1, "the question is shown")
+            assert asking("approve", "1").returncode == 0
+            terminal.wait_for("begun")
+            wait_until(lambda: len(desktop.shown()) == 2, "the idle agent is shown")
+            absent(terminal)
+            assert asking("exec", "--", "sh", "-c", "echo >end").returncode == 0
+            terminal.wait_exit()
+        wait_until(lambda: len(desktop.shown()) == 3, "the end is shown")
+        place = asking.repo.name
+        assert desktop.shown() == [
+            ("agent-dev: a command waits for your approval", "touch asked &lt;b&gt;"),
+            ("agent-dev", f"sh has been idle in {place} for 1 s"),
+            ("agent-dev", f"sh has ended in {place}: 3 changes"),
+        ]

@@ -1,5 +1,6 @@
 """Alert the user once when the agent is idle: nothing was shown or typed for a time, and its processes used no processor.
 
+An agent that waits for the user's answer is not idle: the question has alerted the user.
 The times of the user's terminal say when it was last written and read. The kernel updates them every eight seconds.
 """
 
@@ -8,6 +9,7 @@ import time
 
 from agent_dev.notification import TITLE, NotificationSettings, short_text
 from agent_dev.session.alerts import Alerts
+from agent_dev.session.store import QUESTIONS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -59,11 +61,19 @@ def idle_check(job: "RunJob", setup: "launch.SetupProcess", sandbox: "launch.San
             return
         next_check = time.monotonic() + _INTERVAL
         status = os.fstat(terminal)
-        if state.update(time.time(), processor_time(sandbox.init_pid), max(status.st_atime, status.st_mtime)):
+        touched = time.time() if _has_question(job.session.folder) else max(status.st_atime, status.st_mtime)
+        if state.update(time.time(), processor_time(sandbox.init_pid), touched):
             program, place = (os.path.basename(str(one).rstrip("/")) for one in (job.record["command"][0], job.record["root"]))
             alerts.announce(TITLE, short_text(f"{program} has been idle in {place} for {profile.notify_idle_seconds} s"))
 
     return check
+
+
+def _has_question(folder: str) -> bool:
+    try:
+        return any(name.endswith(".json") for name in os.listdir(f"{folder}/{QUESTIONS}"))
+    except FileNotFoundError:
+        return False
 
 
 def processor_time(pid: int) -> float:
