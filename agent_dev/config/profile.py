@@ -76,6 +76,11 @@ class Profile(Value):
     max_bundle_mib: int = 1024  # most that a worker may send for one task
     commit_trailers: bool = False  # name agent and session in trailers of imported commits
 
+    @property
+    def has_package(self) -> bool:
+        """True if `agent` names a package, so that the agent can be installed."""
+        return not {"npm", "pypi"}.isdisjoint(dict(self.agent))
+
 
 _PATHS = ("tools", "caches", "path", "ro", "rw", "overlay")
 LISTS = ("programs", "env", *_PATHS, "mask", "share", "tx_allow", "allow", "deny", "publish", "no_proxy")

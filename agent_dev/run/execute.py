@@ -6,7 +6,7 @@ import time
 from agent_dev.agent_git import refs
 from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.config import published_ports
-from agent_dev.errors import AgentDevError, DeniedByPolicy
+from agent_dev.errors import AgentDevError, CommandDoesNotStart, DeniedByPolicy
 from agent_dev.linux import pid_namespace, programs
 from agent_dev.run import limits, merge_lock, services
 from agent_dev.run.job import RunJob, RunOutcome
@@ -299,4 +299,8 @@ def _raise_start_failure(job: RunJob, snapshot_pid: int | None, setup: launch.Se
         if setup.supervisor.has_denied():
             raise DeniedByPolicy(command=job.plan.command[0], hint="agent-dev policy check -- COMMAND shows the rule")
     facts = job.prepared.machine
-    raise failed_start.explain_failed_start(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file)
+    error = failed_start.explain_failed_start(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file)
+    profile, program = job.prepared.settings.profile, job.plan.command[0]
+    if isinstance(error, CommandDoesNotStart) and profile.has_package and profile.command[:1] == (program,):
+        error.hint = f"its interpreter is missing; to install it again: agent-dev install --upgrade {profile.name}"
+    raise error

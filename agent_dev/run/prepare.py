@@ -325,8 +325,7 @@ def locate_command(prepared: PreparedRun, *, is_direct: bool = False) -> tuple[s
         inside = f"{plan.PROGRAMS}/{name}"
         return inside, path_on_host(inside, prepared) or ""
     profile = prepared.settings.profile
-    agent = dict(profile.agent)
-    if profile.command[:1] == (name,) and (agent.get("npm") or agent.get("pypi")):
+    if profile.command[:1] == (name,) and profile.has_package:
         raise AgentNotInstalled(command=name, agent=profile.name, hint=f"agent-dev install {profile.name}")
     hint = profile.install or command_not_found.missing_command_hint(name, prepared, is_direct=is_direct)
     raise CommandNotFound(command=name, hint=hint)

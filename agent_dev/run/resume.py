@@ -47,8 +47,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
     prepared = prepare_again(listed, request)
     query = new_session.start_git_query(prepared, request.environ)
     refuse_other_roots(prepared, listed.record)
-    notice(f"resuming session {listed.name}")
-    for line in shown_paths.session_notices(prepared):
+    for line in (f"resuming session {listed.name}", *_notices(prepared, request)):
         notice(line)
     session = listed.session
     record = listed.record
@@ -154,6 +153,14 @@ def _resumed_record(record: store.Record, command: tuple[str, ...], prepared: Pr
         "command": list(command),
         "net": services.net_record(prepared),
     }
+
+
+def _notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]:
+    profile = prepared.settings.profile
+    is_agent = profile.has_package and profile.command[:1] == prepared.command[:1]
+    anew = f"{profile.name} has no known way to continue its conversation: this is a new one"
+    is_anew = request.continues and is_agent and "resume" not in dict(profile.agent)
+    return (*((anew,) if is_anew else ()), *shown_paths.session_notices(prepared))
 
 
 def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:

@@ -5,7 +5,7 @@ import os
 from agent_dev.errors import AgentDevError, BwrapFailed, CommandDoesNotStart
 from agent_dev.sandbox import launch
 from agent_dev.sandbox.failure_hints import bwrap_hint
-from agent_dev.sandbox.plan import SandboxPlan
+from agent_dev.sandbox.plan import CONTROL, SandboxPlan
 
 
 def explain_failed_start(plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str) -> AgentDevError:
@@ -21,7 +21,7 @@ def explain_failed_start(plan: SandboxPlan, program: str, version: tuple[int, in
             nothing = os.open(os.devnull, os.O_RDONLY)
             for source, target in ((nothing, 0), (output_w, 1), (output_w, 2)):  # not the terminal: the user has it back
                 os.dup2(source, target)
-            _build_again(plan.replace(command=("/bin/true",)), program, version, empty)
+            _build_again(_without_services(plan).replace(command=("/bin/true",)), program, version, empty)
         finally:
             os._exit(0)
     os.close(output_w)
@@ -32,6 +32,11 @@ def explain_failed_start(plan: SandboxPlan, program: str, version: tuple[int, in
         return BwrapFailed(message=text, hint=bwrap_hint(text))
     hint = "it is a dangling link, or its interpreter is missing, inside the sandbox"
     return CommandDoesNotStart(command=plan.command[0], hint=hint)
+
+
+def _without_services(plan: SandboxPlan) -> SandboxPlan:
+    """Return a plan without the control socket, which is removed when its server ends."""
+    return plan.replace(mounts=tuple(one for one in plan.mounts if one.target != CONTROL))
 
 
 def _build_again(plan: SandboxPlan, program: str, version: tuple[int, int, int], empty: str) -> None:

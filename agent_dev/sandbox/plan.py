@@ -14,6 +14,7 @@ NPM_CONFIG = f"{RUN}/npmrc"
 INSIDE_UID, INSIDE_USER = 1000, "agent"  # the account that root becomes inside
 HOSTNAME = "sandbox"
 PROGRAMS = f"{RUN}/bin"
+CONTROL = f"{RUN}/control"  # the control socket
 CONTROL_COMMANDS = ("tx", "agent-dev", "checkpoint", "rollback")  # its programs, if the session has a control socket
 
 
@@ -250,7 +251,7 @@ def _control_socket(socket: ControlSocket | None) -> tuple[Mount, ...]:
         return ()
     first, *others = CONTROL_COMMANDS
     program = File(f"{PROGRAMS}/{first}", socket.script, is_program=True)
-    return (Bind(f"{RUN}/control", socket.path), program, *(Symlink(f"{PROGRAMS}/{name}", first) for name in others))
+    return (Bind(CONTROL, socket.path), program, *(Symlink(f"{PROGRAMS}/{name}", first) for name in others))
 
 
 def _views(setting: SessionSpec, paths: tuple[str, ...]) -> tuple[Mount, ...]:

@@ -93,6 +93,16 @@ def test_a_symlink_broken_inside_is_found_and_does_not_start(agent_dev: AgentDev
     wait_until(lambda: agent_dev.session_directories() == [], "nothing is left of the session")
 
 
+def test_an_agent_whose_interpreter_is_missing_can_be_installed_again(agent_dev: AgentDev) -> None:
+    program = agent_dev.agent_home / ".local/agent/bin/openhands"
+    program.parent.mkdir(parents=True)
+    program.symlink_to("../venvs/openhands/bin/openhands")  # of a Python that is gone
+    done = agent_dev("openhands")
+    assert done.returncode == 127
+    assert "agent-dev: openhands: found, but it does not start in the sandbox\n" in done.stderr
+    assert done.stderr.endswith("its interpreter is missing; to install it again: agent-dev install --upgrade openhands\n")
+
+
 def test_a_command_denied_by_the_policy_is_reported_as_denied(agent_dev: AgentDev) -> None:
     done = agent_dev("--", "rm", "-rf", "/")
     assert done.returncode == 126

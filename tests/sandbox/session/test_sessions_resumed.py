@@ -1,5 +1,7 @@
 """A resumed agent sees its own earlier changes and the user's; command, directory and exit code are those of a first run."""
 
+from pathlib import Path
+
 from tests.harness.program import AgentDev, wait_until
 from tests.sandbox.waiting import end, state, waiting_agent
 
@@ -38,6 +40,15 @@ def test_edits_in_a_directory_that_the_agent_made_unreadable_are_merged(agent_de
 def test_a_resumed_session_repeats_its_command(agent_dev: AgentDev) -> None:
     agent_dev("--", "sh", "-c", "echo x >>counted; wc -l <counted")
     assert agent_dev("resume").stdout == "2\n"
+
+
+def test_an_agent_that_cannot_continue_its_conversation_says_so(agent_dev: AgentDev) -> None:
+    profile = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev/profiles/mine.yaml"
+    profile.parent.mkdir(parents=True)
+    profile.write_text('command: [sh, -c, "echo x >>made"]\nagent: {npm: mine}\n')
+    assert "new one" not in agent_dev("mine").stderr
+    anew = "mine has no known way to continue its conversation: this is a new one\n"
+    assert [anew in agent_dev(*words).stderr for words in (("resume",), ("resume", "--fresh"))] == [True, False]
 
 
 def test_a_resumed_session_starts_in_its_directory(agent_dev: AgentDev) -> None:
