@@ -8,7 +8,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -16,7 +16,7 @@ import pytest
 from agent_dev.agents.install_script import newest_command
 from tests.conftest import lay_out_home, lay_out_repository
 from tests.harness.agents.scripted import VERSIONS
-from tests.harness.program import AgentDev
+from tests.harness.program import AgentDev, wait_until
 from tests.harness.reference.agents_table import entry_of
 
 INSTALL_AGAIN = os.environ.get("AGENT_DEV_TEST_INSTALL") == "1"
@@ -95,6 +95,12 @@ def _put_away(used: Path, kept: Path) -> None:
         made.rename(kept)
     for folder, names, _ in os.walk(used):
         for path in (Path(folder, name) for name in names):
-            if not path.is_symlink():
-                path.chmod(0o700)  # an agent may have made it read-only; overlayfs leaves one of mode 000
-    shutil.rmtree(used, ignore_errors=True)
+            with suppress(FileNotFoundError):  # agent-dev still removes a session
+                if not path.is_symlink():
+                    path.chmod(0o700)  # an agent may have made it read-only; overlayfs leaves one of mode 000
+
+    def is_removed() -> bool:
+        shutil.rmtree(used, ignore_errors=True)
+        return not used.exists()
+
+    wait_until(is_removed, "the user's files are removed")

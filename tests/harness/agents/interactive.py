@@ -11,6 +11,7 @@ QUESTIONS = {
     "Press Enter to continue": ("enter",),
     "Do you trust": ("enter",),
     "Add .aider* to .gitignore": ("n", "enter"),
+    "Do you want to disable Snapshots": ("enter",),  # of Kilo, on a slow machine
 }
 # What ends an agent, in the order in which it is tried: for most of them twice Ctrl-C.
 FAREWELLS = (
@@ -20,8 +21,9 @@ FAREWELLS = (
     ("ctrl+d",),
     ("escape",),
     ("down", "enter"),  # the second item of a list, Exit
-    ("/", "e", "x", "i", "t", "enter"),
-    ("ctrl+c",),
+    ("ctrl+u", "/", "e", "x", "i", "t", "enter"),
+    ("ctrl+c", "ctrl+c"),  # on a slow machine, the two above may be too far apart
+    ("ctrl+c", "ctrl+c"),
 )
 _TRIES = 5
 _QUIET = 1.0  # seconds without output, after which a screen is taken to be complete

@@ -25,9 +25,10 @@ keeps it). `agent-dev home --import` copies files of your own, if you select the
 """
 _NOTES = """\
 
-*Instructed*: it learns how the sandbox works ([profiles.md](profiles.md#instructions-for-the-agent)). *As root*: it was seen
-to run as root. *Nests*: its own sandbox works inside this one; the profiles switch it off. Keys are not passed unless you say
-so: `--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`.
+*Instructed*: it learns how the sandbox works ([profiles.md](profiles.md#instructions-for-the-agent)). *As root*: as root, too,
+it was seen to do a task, and at a terminal to start, take a prompt (droid: ask for its login), follow a resize and end by Ctrl-C.
+*Nests*: its own sandbox works inside this one; the profiles switch it off. Keys are not passed unless you say so:
+`--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`.
 
 | agent | variables with its keys | login | hosts |
 |---|---|---|---|

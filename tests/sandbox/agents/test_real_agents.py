@@ -28,7 +28,7 @@ SECOND = "printf more >second.txt"
 SHOWN = "printf seen >shown.txt"
 CHANGED = {"aider": "made.txt"}  # it has no tools: it edits the file of its answer
 LOGIN_FIRST = ("droid",)  # its screen wants its own login, before any prompt
-TYPED = ("aider", "kimi")  # with a prompt as an argument, they do this task and exit
+TYPED = ("aider", "cline", "kimi")  # with a prompt as an argument, they do this task and exit
 PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
 PASTING = {  # the text by which an agent shows an image that was pasted
     "claude": "[Image #1]",
