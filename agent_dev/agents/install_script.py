@@ -13,6 +13,7 @@ if ! command -v npm >/dev/null; then
     exit 3
 fi
 export NPM_CONFIG_GLOBALCONFIG="$(npm config get globalconfig)" # --prefix would hide it
+export NPM_CONFIG_UPDATE_NOTIFIER=false # about npm itself, which is the system's
 install() { npm install -g --prefix "$1" --no-fund --no-audit --loglevel error "$2"; }
 fits() {
     have=$("$1" -p process.versions.node 2>/dev/null || echo 0)

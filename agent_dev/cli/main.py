@@ -139,7 +139,8 @@ def _show_overview(options: RunOptions, environ: dict[str, str], *, is_command: 
     names = ("directory", "config", "debug", "quiet", "plain")
     shared = RunOptions(**{name: getattr(options, name) for name in names})
     if is_command or options != shared:
-        raise UsageError(message=f"{'a command' if is_command else 'an agent'} is missing", hint="agent-dev --help")
+        hint = "agent-dev -p PROMPT AGENT" if options.prompt else "agent-dev --help"
+        raise UsageError(message=f"{'a command' if is_command else 'an agent'} is missing", hint=hint)
     _require_memory(is_run=False)
     from agent_dev.cli.commands.dispatch import run_verb  # imports what a run does not need
 

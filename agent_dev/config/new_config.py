@@ -5,8 +5,9 @@ from agent_dev.config.profile import NETS
 from agent_dev.value import Value
 
 _HEADER = """\
-# Settings of agent-dev for all agents. `agent-dev config --all` shows what applies, `agent-dev init` asks again.
-# A key that begins with `# ` is a default or an example.
+# Settings of agent-dev for all agents. `agent-dev config --all` shows what
+# applies, `agent-dev init` asks again. A key that begins with `# ` is a
+# default or an example.
 """
 _WORDS_OF_YAML = frozenset(("true", "false", "yes", "no", "on", "off", "y", "n", "null", "~"))
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-{}~")
@@ -28,12 +29,12 @@ class NewSettings(Value):
 DEFAULTS = NewSettings()
 KEYS = DEFAULTS.__match_args__
 _ABOUT = {
-    "home": "The home directory of the agents. {profile} or {project} in the path: one for each agent or repository.",
+    "home": "The home directory of the agents. With {profile} or {project} in the path:\none for each agent or repository.",
     "net": f"The network of the agents: {', '.join(NETS[:-1])} or {NETS[-1]}.",
-    "limits": "Limits of a run: tmp, memory, processes, file-size, open-files, time, free-disk.",
-    "policy": 'The rules for commands that an agent starts: guard, strict, "off", or a set of policy.yaml.',
+    "limits": "Limits of a run: tmp, memory, processes, file-size, open-files, time,\nfree-disk.",
+    "policy": 'The rules for commands that an agent starts: guard, strict, "off", or a set\nof policy.yaml.',
     "env": "Variables of your environment that agents get, for example API keys.",
-    "share": "Sockets of this machine that agents can use: ssh-agent, gpg-agent, dbus, display, clipboard-images, docker.",
+    "share": "Sockets of this machine that agents can use: ssh-agent, gpg-agent, dbus,\ndisplay, clipboard-images, docker.",
     "ro": "More paths that agents can read. A path that ends in `?` may be missing.",
 }
 _EXAMPLES = {
@@ -71,7 +72,8 @@ def changed_text(old: str, before: NewSettings, answers: NewSettings) -> str:
 
 def _block(answers: NewSettings, key: str) -> str:
     rows = _setting(answers, key) or _example(key)
-    return "".join(f"{row}\n" for row in (f"# {_ABOUT[key]}", *rows))
+    about = (f"# {line}" for line in _ABOUT[key].splitlines())
+    return "".join(f"{row}\n" for row in (*about, *rows))
 
 
 def _setting(answers: NewSettings, key: str) -> list[str]:

@@ -113,7 +113,7 @@ def form_rows(form: Form, columns: int) -> list[FormRow]:
         rows.append(FormRow(f"{'▸' if is_cursor else ' '} {mark} {one.label}", "accent" if is_cursor else Tone.PLAIN, is_cursor))
         rows += [FormRow(line, Tone.DIM) for line in _wrap(one.about, columns, _INDENT)]
     if not question.choices:
-        rows.append(FormRow(" nothing to select here", Tone.DIM))
+        rows.append(FormRow(" nothing that agents may need was found here", Tone.DIM))
     if question.preview:
         rows += [FormRow(""), *(FormRow(f" {line}") for line in question.preview(form.picks))]
     return rows

@@ -48,7 +48,7 @@ def _lines(form: Form, question: Question) -> Iterator[str]:
         yield f"{'*' if one.value in form.picks.get(question.name, ()) else ' '} {number:>2}  {one.label}"
         yield from (f"{'':{_INDENT}}{line}" for line in textwrap.wrap(one.about, _COLUMNS - _INDENT))
     if not question.choices:
-        yield "  nothing to select here"
+        yield "  nothing that agents may need was found here"
 
 
 def _values(answer: str, question: Question) -> tuple[str, ...] | None:

@@ -189,7 +189,7 @@ def test_the_session_is_found(agent_dev: AgentDev) -> None:
             assert "several sessions are running: one, two" in both.stderr
     done = agent_dev("exec", "--", "true")
     assert (done.returncode, done.stdout) == (1, "")
-    assert "no running session" in done.stderr
+    assert "no running or waiting session" in done.stderr
     assert agent_dev("exec", "nosuch", "--", "true").returncode == 2
     assert agent_dev("exec").returncode == 2
 

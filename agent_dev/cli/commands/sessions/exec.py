@@ -4,7 +4,7 @@ from agent_dev.cli.ask_session import ask_running_session
 from agent_dev.cli.console import notify, warn
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import UsageError
+from agent_dev.errors import NoSession, UsageError
 from agent_dev.run import exec as run_exec
 from agent_dev.run.request import RunRequest
 from agent_dev.session import sessions, store
@@ -61,4 +61,6 @@ def find_session_to_enter(name: str, context: CommandContext, verb: str) -> List
         return sessions.find_session(context, name)
     found = [one for one in sessions.sessions_of_repository(context) if one.state in sessions.OPEN]
     running = [one for one in found if one.state == store.RUNNING]
-    return found[-1] if found and not running else ask_running_session(context, verb, ("enter", "entered"))
+    if not found:
+        raise NoSession(root=context.root, state="running or waiting", hint="agent-dev bash starts one with a shell")
+    return found[-1] if not running else ask_running_session(context, verb, ("enter", "entered"))
