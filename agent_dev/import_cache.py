@@ -1,7 +1,8 @@
 """Import our modules from one file, because finding and reading a hundred files takes as long as running them.
 
 The file is next to the byte code that Python caches. As with that, a module is taken from it only while its source has the
-recorded size and time; other modules are imported as usual. Those of a start come first and are read at once.
+recorded size and time; other modules are imported as usual. Those of a start are also in the file as one object, in the order in
+which they are to be run: Python's import system takes a third of the time that they take.
 """
 
 import marshal
@@ -9,7 +10,7 @@ import os
 import sys
 import time
 from _frozen_importlib import ModuleSpec  # part of every interpreter; importlib.machinery takes 1 ms
-from _frozen_importlib_external import MAGIC_NUMBER, SourceFileLoader
+from _frozen_importlib_external import MAGIC_NUMBER, PathFinder, SourceFileLoader
 from binascii import crc32
 
 TYPE_CHECKING = False
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     # By name: whether it is a package, its source's time of modification in ns and its size in bytes; the offset of its code
     # after the index, its length and checksum.
     Index = dict[str, tuple[bool, int, int, int, int, int]]
+    # The names of a start's modules, each after those that it imports; the offset, length and checksum of their code.
+    Start = tuple[tuple[str, ...], int, int, int]
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TOP = os.path.dirname(_PACKAGE)
@@ -27,45 +30,53 @@ _PACKAGES = (__package__, "tui")
 _FOLDER = f"{_PACKAGE}/__pycache__"
 _PATH = f"{_FOLDER}/modules.{sys.implementation.cache_tag}.cache"
 _NEW = f"{_PATH}.new"
-_HEADER = 12  # bytes: Python's magic number, and the index's checksum and length
+_FORMAT = b"\2"  # of the file; an upgrade finds the file of the version before
+_HEADER = 13  # bytes: the format, Python's magic number, and the index's checksum and length
+_NO_START: "Start" = ((), 0, 0, 0)
 _ABANDONED = 600  # seconds after which a file that was not finished is replaced
 
 
-class _CachedLoader(SourceFileLoader):
+class _SourceLoader(SourceFileLoader):
+    """Loads a module of ours, and notes it."""
+
+    imported: "list[str]" = []  # each after those that it imports  # noqa: RUF012  (typing is not imported on the launch path)
+
+    def exec_module(self, module: "ModuleType") -> None:
+        """Run a module."""
+        super().exec_module(module)
+        self.imported.append(module.__name__)
+
+
+class _CachedLoader(_SourceLoader):
     """Finds and loads modules whose code is in the file."""
 
-    index: "Index" = {}  # noqa: RUF012  (typing is not imported on the launch path)
-    start = 0  # offset of the modules in the file
-    at_start = b""  # the modules of a start, the first in the file
+    index: "Index" = {}  # noqa: RUF012
+    offset = 0  # of the modules in the file
     is_outdated = False
-    needed: "frozenset[str]" = frozenset()
+    needed: "tuple[str, ...]" = ()  # by a start
 
     @classmethod
     def find_spec(
         cls,
         fullname: str,
-        path: "Sequence[str] | None" = None,  # noqa: ARG003  (the protocol of finders)
-        target: "ModuleType | None" = None,  # noqa: ARG003
+        path: "Sequence[str] | None" = None,
+        target: "ModuleType | None" = None,
     ) -> ModuleSpec | None:
-        """Return how to load a module; None if it is not in the file, or has changed since."""
+        """Return how to load one of our modules."""
         if fullname.partition(".")[0] not in _PACKAGES:
             return None
-        is_package, changed_ns, size = cls.index.get(fullname, (False, 0, 0))[:3]
-        source = f"{_TOP}/{fullname.replace('.', '/')}{'/__init__' if is_package else ''}.py"
-        if not size or not _is_unchanged(source, changed_ns, size):
-            cls.is_outdated = True
-            return None
-        spec = ModuleSpec(fullname, cls(fullname, source), origin=source, is_package=is_package)
-        spec.has_location = True
-        if is_package and spec.submodule_search_locations is not None:
-            spec.submodule_search_locations.append(os.path.dirname(source))
+        if _is_current(fullname):
+            return _spec(fullname)
+        cls.is_outdated = True
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec and type(spec.loader) is SourceFileLoader:
+            spec.loader = _SourceLoader(fullname, spec.loader.path)
         return spec
 
     def get_code(self, fullname: str) -> "CodeType | None":
         """Return the code of a module for which there is a spec."""
         offset, length, checksum = self.index[fullname][3:]
-        is_at_start = offset + length <= len(self.at_start)
-        code = self.at_start[offset : offset + length] if is_at_start else _read(self.start + offset, length)
+        code = _read(self.offset + offset, length)
         if crc32(code) == checksum:
             return marshal.loads(code)  # type: ignore[no-any-return]  # noqa: S302  (as trusted as our sources, in whose folder it is)
         _CachedLoader.is_outdated = True  # damaged, or replaced since
@@ -73,19 +84,72 @@ class _CachedLoader(SourceFileLoader):
 
 
 def use() -> None:
-    """Import modules from the file from now on, if there is one."""
+    """Import modules from the file from now on, if there is one; those of a start at once."""
     if sys.flags.optimize:
         return  # the file has code with assertions and docstrings
-    _CachedLoader.index, _CachedLoader.start, length = _read_index()
-    _CachedLoader.at_start = _read(_CachedLoader.start, length) if length else b""
-    _CachedLoader.is_outdated = not _CachedLoader.index
+    _CachedLoader.index, _CachedLoader.offset, start = _read_index()
     sys.meta_path.insert(0, _CachedLoader)
+    _CachedLoader.needed = start[0]
+    _CachedLoader.is_outdated = not start[0] or not all(map(_is_current, start[0])) or not _import_start(*start)
+
+
+def _import_start(names: "Sequence[str]", offset: int, length: int, checksum: int) -> bool:
+    """Import the modules of a start without the import system; return False if they are damaged.
+
+    Each module finds those that it imports already imported.
+    """
+    data = _read(_CachedLoader.offset + offset, length)
+    if crc32(data) != checksum:
+        return False
+    modules = sys.modules
+    kind = type(sys)
+    for name, code in zip(names, marshal.loads(data), strict=True):  # noqa: S302  (as trusted as our sources)
+        if name in modules:
+            continue
+        spec = _spec(name)
+        module = kind(name)
+        module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
+        module.__package__ = spec.parent
+        if spec.submodule_search_locations is not None:
+            module.__path__ = spec.submodule_search_locations
+        modules[name] = module
+        exec(code, module.__dict__)  # noqa: S102
+        parent, _, child = name.rpartition(".")
+        if parent:
+            setattr(modules[parent], child, module)
+    return True
+
+
+def _spec(name: str) -> ModuleSpec:
+    source = _source(name)
+    is_package = _CachedLoader.index[name][0]
+    spec = ModuleSpec(name, _CachedLoader(name, source), origin=source, is_package=is_package)
+    spec.has_location = True
+    if is_package and spec.submodule_search_locations is not None:
+        spec.submodule_search_locations.append(os.path.dirname(source))
+    return spec
+
+
+def _source(name: str) -> str:
+    return f"{_TOP}/{name.replace('.', '/')}{'/__init__' if _CachedLoader.index[name][0] else ''}.py"
+
+
+def _is_current(name: str) -> bool:
+    """Return whether a module is in the file, and has not changed since."""
+    if name not in _CachedLoader.index:
+        return False
+    _, changed_ns, size = _CachedLoader.index[name][:3]
+    try:
+        status = os.stat(_source(name))
+    except OSError:
+        return False
+    return (status.st_mtime_ns, status.st_size) == (changed_ns, size)
 
 
 def note_start() -> None:
     """Note that what has been imported is what a start needs."""
     if _CachedLoader.is_outdated:
-        _CachedLoader.needed = frozenset(sys.modules)
+        _CachedLoader.needed = tuple(_CachedLoader.imported)
 
 
 def can_be_renewed() -> bool:
@@ -103,8 +167,9 @@ def can_be_renewed() -> bool:
 def renew() -> None:
     """Write the file with all our modules. Raises OSError."""
     index: Index = {}
-    codes = []
-    offset = at_start = 0
+    codes: dict[str, CodeType] = {}
+    parts: list[bytes] = []
+    offset = 0
     if os.path.exists(_NEW) and not _is_being_written():
         os.unlink(_NEW)  # its writer was killed
     try:
@@ -112,18 +177,20 @@ def renew() -> None:
     except FileExistsError:
         return  # another process writes it
     try:
-        for name, source, is_package in sorted(_find_modules(), key=lambda module: module[0] not in _CachedLoader.needed):
+        for name, source, is_package in _find_modules():
             status = os.stat(source)
             code = _compile(name, source)
             if code:
-                codes.append(code)
-                index[name] = (is_package, status.st_mtime_ns, status.st_size, offset, len(code), crc32(code))
-                offset += len(code)
-                at_start = offset if name in _CachedLoader.needed else at_start
-        table = marshal.dumps((_PACKAGE, at_start, index))
+                parts.append(marshal.dumps(code))
+                codes[name] = code
+                index[name] = (is_package, status.st_mtime_ns, status.st_size, offset, len(parts[-1]), crc32(parts[-1]))
+                offset += len(parts[-1])
+        names = tuple(filter(codes.__contains__, _CachedLoader.needed))
+        parts.append(marshal.dumps(tuple(codes[name] for name in names)))
+        table = marshal.dumps((_PACKAGE, index, (names, offset, len(parts[-1]), crc32(parts[-1]))))
         with open(new, "wb") as file:
-            file.write(MAGIC_NUMBER + crc32(table).to_bytes(4, "little") + len(table).to_bytes(4, "little") + table)
-            file.writelines(codes)
+            file.write(_FORMAT + MAGIC_NUMBER + crc32(table).to_bytes(4, "little") + len(table).to_bytes(4, "little") + table)
+            file.writelines(parts)
         os.rename(_NEW, _PATH)
     except BaseException:
         os.unlink(_NEW)
@@ -142,13 +209,12 @@ def _find_modules() -> "Iterator[tuple[str, str, bool]]":
                     yield parent if stem == "__init__" else f"{parent}.{stem}", f"{folder}/{name}", stem == "__init__"
 
 
-def _compile(name: str, source: str) -> bytes:
-    """Return the code of a module; empty if it cannot be compiled."""
+def _compile(name: str, source: str) -> "CodeType | None":
+    """Return the code of a module; None if it cannot be compiled."""
     try:
-        code = SourceFileLoader(name, source).get_code(name)
+        return SourceFileLoader(name, source).get_code(name)
     except (SyntaxError, ValueError):  # being edited
-        return b""
-    return marshal.dumps(code)
+        return None
 
 
 def _is_being_written() -> bool:
@@ -158,17 +224,17 @@ def _is_being_written() -> bool:
         return False
 
 
-def _read_index() -> "tuple[Index, int, int]":
-    """Return the file's index, its end, and the length of the modules of a start.
+def _read_index() -> "tuple[Index, int, Start]":
+    """Return the file's index, its end, and the modules of a start.
 
     It is empty if the file is missing, damaged, or of another Python, or if the package was moved.
     """
     header = _read(0, _HEADER)
-    table = _read(_HEADER, int.from_bytes(header[8:], "little"))
-    if header[:8] != MAGIC_NUMBER + crc32(table).to_bytes(4, "little"):
-        return {}, 0, 0
-    package, at_start, index = marshal.loads(table)  # noqa: S302  (as trusted as our sources, in whose folder it is)
-    return (index, _HEADER + len(table), at_start) if package == _PACKAGE else ({}, 0, 0)
+    table = _read(_HEADER, int.from_bytes(header[9:], "little"))
+    if header[:9] != _FORMAT + MAGIC_NUMBER + crc32(table).to_bytes(4, "little"):
+        return {}, 0, _NO_START
+    package, index, start = marshal.loads(table)  # noqa: S302  (as trusted as our sources, in whose folder it is)
+    return (index, _HEADER + len(table), start) if package == _PACKAGE else ({}, 0, _NO_START)
 
 
 def _read(offset: int, length: int) -> bytes:
@@ -183,11 +249,3 @@ def _read(offset: int, length: int) -> bytes:
         return b""
     finally:
         os.close(fd)
-
-
-def _is_unchanged(source: str, changed_ns: int, size: int) -> bool:
-    try:
-        status = os.stat(source)
-    except OSError:
-        return False
-    return (status.st_mtime_ns, status.st_size) == (changed_ns, size)

@@ -73,7 +73,7 @@ def test_a_changed_module_is_imported_from_its_source(program: Path) -> None:
     with (program / "agent_dev/sandbox/plan.py").open("a") as file:
         file.write("CHANGED = True\n")
 
-    assert counts(program) == (cached - 1, total, True)
+    assert counts(program) == (cached - 1, total, True)  # the others are found in the file one by one
     assert python(program, "-P", "-c", f"{USE}import agent_dev.sandbox.plan as plan; print(plan.CHANGED)") == "True\n"
     renew(program)
     assert counts(program) == (cached, total, False)
@@ -110,9 +110,15 @@ def test_the_file_of_a_moved_program_is_not_used(program: Path) -> None:
     assert counts(moved)[::2] == (0, True)
 
 
-def test_a_damaged_index_is_not_used(program: Path) -> None:
+def test_an_index_that_is_damaged_or_of_another_format_is_not_used(program: Path) -> None:
     content, chance = cache(program).read_bytes(), seeded_random()
-    for damaged in (b"", content[:5], content[: end_of_index(content) - 1], flipped(content, chance, 0, end_of_index(content))):
+    for damaged in (
+        b"",
+        b"\1" + content[1:],
+        content[:5],
+        content[: end_of_index(content) - 1],
+        flipped(content, chance, 0, end_of_index(content)),
+    ):
         cache(program).write_bytes(damaged)
         assert counts(program)[::2] == (0, True)
 
@@ -129,7 +135,7 @@ def test_damaged_modules_are_imported_from_their_sources(program: Path) -> None:
 
 
 def end_of_index(content: bytes) -> int:
-    return 12 + int.from_bytes(content[8:12], "little")
+    return 13 + int.from_bytes(content[9:13], "little")
 
 
 def flipped(content: bytes, chance: random.Random, start: int, end: int) -> bytes:
