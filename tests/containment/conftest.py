@@ -14,6 +14,14 @@ from tests.sandbox.conftest import namespaces
 __all__ = ["namespaces"]
 
 
+@pytest.fixture(scope="module", autouse=True)
+def program_is_executed() -> Iterator[None]:
+    """Start the program as a user does: what it inherits is what an attack looks for."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(AgentDev, "may_fork", False)
+        yield
+
+
 @pytest.fixture(scope="session", params=["host", "none"])
 def net(request: pytest.FixtureRequest) -> str:
     """Return the network of the sandbox, one of the parameters."""

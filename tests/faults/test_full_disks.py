@@ -19,7 +19,8 @@ from agent_dev.fs import background_removal, durable
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.merge_engine import pending_marks
 from tests.faults.test_kill_everywhere import ACTIONS, AFTER, BEFORE, ENDS, World, differing
-from tests.harness import loop_disk, trees, users
+from tests.harness import trees, users
+from tests.harness.disks import loop_disk
 from tests.harness.faults import faults
 from tests.harness.scale import stride
 from tests.harness.trees import Tree

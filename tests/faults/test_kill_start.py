@@ -18,8 +18,8 @@ from secrets import token_hex
 
 import pytest
 
+from tests.harness.disks.loop_disk import OTHER_TESTS_MOUNT
 from tests.harness.internet import LOCAL_PORT, in_internet
-from tests.harness.loop_disk import OTHER_TESTS_MOUNT
 from tests.harness.program import PYTHON, AgentDev, processes, tree, wait_until
 from tests.harness.scale import repeat, seeded_random
 from tests.harness.servers.brokered_host import API, FOLDER, REAL

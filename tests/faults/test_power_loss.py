@@ -21,7 +21,8 @@ from agent_dev.linux import pid_namespace
 from agent_dev.merge import recover, undo
 from agent_dev.merge_engine import pending_marks
 from agent_dev.session.sessions import CommandContext
-from tests.harness import loop_disk, trees
+from tests.harness import trees
+from tests.harness.disks import loop_disk
 from tests.harness.ended_session import ENVIRON, EndedSession
 from tests.harness.faults import faults
 from tests.harness.scale import stride

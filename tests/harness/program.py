@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tests.harness import preloaded
 from tests.harness.json_documents import check_document
 
 PROGRAM = Path(os.environ.get("AGENT_DEV_TEST_PROGRAM") or Path(sys.executable).with_name("agent-dev"))
@@ -103,6 +104,8 @@ def _depth(pid: int) -> int:
 class AgentDev:
     """`agent-dev` as one user runs it, in one repository by default."""
 
+    may_fork = True  # whether a command may be forked from a process that has imported the program
+
     def __init__(self, home: Path, repo: Path) -> None:
         self.home, self.repo = home, repo
         self.agent_home = home / "aihome"
@@ -136,21 +139,31 @@ class AgentDev:
         timeout: float = 60,
     ) -> subprocess.CompletedProcess[str]:
         """Run `agent-dev WORDS` to the end; check a JSON document against its schema. `before`: a command that runs it."""
-        done = subprocess.run(
-            [*before, PROGRAM, *words],
-            cwd=cwd or self.repo,
-            env=self.environment(env),
-            input=input,
-            stdin=subprocess.DEVNULL if input is None else None,
+        place, environment = cwd or self.repo, self.environment(env)
+        if not before and self.may_fork and preloaded.can_run(environment, input):
+            done = preloaded.run([*map(str, words)], str(place), environment, input, timeout)
+        else:
+            done = self._execute([*before, PROGRAM, *words], place, environment, input, timeout)
+        if "--json" in words:
+            check_document(words, done.stdout)
+        return done
+
+    @staticmethod
+    def _execute(
+        argv: list[str | Path], cwd: Path, env: Mapping[str, str], typed: str | None, timeout: float
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            argv,
+            cwd=cwd,
+            env=env,
+            input=typed,
+            stdin=subprocess.DEVNULL if typed is None else None,
             capture_output=True,
             encoding="utf-8",
             errors="surrogateescape",
             timeout=timeout,
             check=False,
         )
-        if "--json" in words:
-            check_document(words, done.stdout)
-        return done
 
     @contextmanager
     def start(

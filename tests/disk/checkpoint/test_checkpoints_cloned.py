@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from agent_dev.checkpoint import content_pool, rollback
-from tests.harness import loop_disk
 from tests.harness.checkpointed_session import CheckpointedSession, state
+from tests.harness.disks import loop_disk
 
 HERE = "here"  # the file system of the tests, which may or may not support reflinks
 KINDS = (HERE, "xfs", "btrfs") if os.getuid() == 0 else (HERE,)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.disk.commits.import_world import fsck, graces_repository, head, status
-from tests.harness import case_insensitive_disk
+from tests.harness.disks import case_insensitive_disk
 from tests.harness.git.git_session import GitSession
 from tests.harness.repository import commit, git
 

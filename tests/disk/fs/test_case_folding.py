@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness import case_insensitive_disk, trees
+from tests.harness import trees
+from tests.harness.disks import case_insensitive_disk
 from tests.harness.ended_session import EndedSession
 from tests.harness.trees import DIRECTORY, FILE, Node, Tree
 

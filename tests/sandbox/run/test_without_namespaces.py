@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.loop_disk import OTHER_TESTS_MOUNT
+from tests.harness.disks.loop_disk import OTHER_TESTS_MOUNT
 from tests.harness.program import PYTHON, AgentDev
 
 BWRAP = os.environ.get("AGENT_DEV_BWRAP") or shutil.which("bwrap") or "bwrap"
