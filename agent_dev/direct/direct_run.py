@@ -26,6 +26,7 @@ from agent_dev.retention import MINUTE, RetentionLimits
 from agent_dev.run import job, run
 from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sanitize import visible
+from agent_dev.session import session_ids
 from agent_dev.session.sessions import CommandContext
 
 _ABOUT, AFTER_FOLDER, _ROUNDS = "about.json", "after", "rounds"
@@ -67,8 +68,9 @@ def take_snapshot(prepared: PreparedRun, request: RunRequest, notice: merge.Noti
         raise CannotStart(
             message="--direct and --overlay cannot be combined", hint="use --rw for the directory, or drop --direct"
         )
-    name = f"{time.strftime('%y%m%d-%H%M%S', time.gmtime())}-{os.urandom(2).hex()}"
-    folder = f"{prepared.store.path}/snapshots/{name}"
+    parent = f"{prepared.store.path}/snapshots"
+    name = session_ids.new_id(state_files.list_names(parent))
+    folder = f"{parent}/{name}"
     root = prepared.location.root
     try:
         os.makedirs(folder, 0o700)

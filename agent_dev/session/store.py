@@ -2,12 +2,12 @@
 
 import fcntl
 import os
-import time
 from binascii import crc32
 
 from agent_dev.errors import NewerState, SessionBusy, UnreadableSession, UnusableStateDirectory
 from agent_dev.fs import checksummed_json, state_files
 from agent_dev.fs.rmtree import remove_tree
+from agent_dev.session import session_ids
 from agent_dev.session.root import Root
 from agent_dev.value import Value
 
@@ -279,9 +279,7 @@ def lock_creation(store: Store, operation: int) -> int:
 
 def _create_locked(store: Store) -> Session:
     while True:
-        now = time.time_ns()
-        stamp = time.strftime("%y%m%d-%H%M%S", time.gmtime(now // 10**9))
-        name = f"{stamp}-{now // 10**6 % 1000:03d}{os.urandom(1).hex()[0]}"
+        name = session_ids.new_id(state_files.list_names(store.sessions) + state_files.list_names(store.trash))
         folder = f"{store.sessions}/{name}"
         try:
             os.mkdir(folder, 0o700)

@@ -83,6 +83,29 @@ def test_ids_sort_by_time(place: Store) -> None:
     assert listed(place) == [one.id for one in made]
 
 
+def test_sessions_stay_in_order_if_the_clock_is_set_back(place: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    times = iter((*range(10**18, 10**18 - 5 * 10**16, -(10**16)), *(10**18,) * 4))
+    monkeypatch.setattr(time, "time_ns", lambda: next(times))
+    made = []
+    for number in range(9):
+        made.append(store.create_session(place))
+        store.unlock_session(made[-1])
+        if number == 2:  # an undiscarded session keeps its place, too
+            removal.move_to_trash(place, made[-1])
+    os.rename(f"{place.trash}/{made[2].id}", made[2].folder)
+
+    assert listed(place) == [one.id for one in made]
+
+
+def test_ids_follow_the_clock_despite_other_names(place: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(time, "time_ns", lambda: 10**18)
+    store.create_session(place)
+    for name in ("999999-999999-999f", "99-9999999-999-999", "home-991231-235959", "991231-235959-999"):
+        (Path(place.trash) / name).mkdir()
+
+    assert [store.create_session(place).id[:-1] for _ in range(2)] == ["010909-014640-001", "010909-014640-002"]
+
+
 def test_ids_are_unique_for_concurrent_starts(place: Store) -> None:
     code = (
         f"import sys; sys.path.insert(0, {str(REPOSITORY)!r})\n"
