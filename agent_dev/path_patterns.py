@@ -123,5 +123,10 @@ def _literal(pattern: str) -> str:
 
 def _wild_names(name: str) -> list[str]:
     """Return the index keys of a file name: `*.py` for its extension, `jest.*` for each of its stems."""
-    dots = [at for at, char in enumerate(name) if char == "."]
-    return [f"*{name[dots[-1] :]}", *(f"{name[: at + 1]}*" for at in dots)] if dots else []
+    if "." not in name:
+        return []
+    found, at = [f"*.{name.rpartition('.')[2]}"], name.find(".")
+    while at >= 0:
+        found.append(f"{name[: at + 1]}*")
+        at = name.find(".", at + 1)
+    return found

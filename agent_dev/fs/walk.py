@@ -152,7 +152,8 @@ def read_entry(folder: int, name: bytes, *, attributes: bool = True, is_ours: bo
     if attributes:
         return _look(folder, name, name, attributes=True, is_ours=is_ours).entry
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    return _entry(folder, name, status, stat.S_IMODE(status.st_mode), ())
+    kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
+    return _entry(folder, name, status, kind, stat.S_IMODE(status.st_mode))
 
 
 def _look(
@@ -175,23 +176,21 @@ def _look(
     overlay: tuple[tuple[str, bytes], ...] = ()
     if attributes and (kind is FileType.FILE or kind is FileType.DIRECTORY):
         own, overlay = _attributes(folder, name, kind, is_ours=is_ours or (opened is not None and opened.with_files))
-    entry = _entry(folder, name, status, mode, own)
+    entry = _entry(folder, name, status, kind, mode, own)
     return WalkedEntry(path, entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
 
 
-def _entry(folder: int, name: bytes, status: os.stat_result, mode: int, attributes: tuple[tuple[str, bytes], ...]) -> Entry:
-    kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
-    return Entry(
-        type=kind,
-        mode=mode,
-        size=status.st_size,
-        inode=status.st_ino,
-        mtime=status.st_mtime_ns,
-        ctime=status.st_ctime_ns,
-        links=status.st_nlink,
-        target=os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b"",
-        attributes=attributes,
-    )
+def _entry(
+    folder: int,
+    name: bytes,
+    status: os.stat_result,
+    kind: FileType,
+    mode: int,
+    attributes: tuple[tuple[str, bytes], ...] = (),
+) -> Entry:
+    target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""
+    numbers = (status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink)
+    return Entry(kind, mode, *numbers, target, attributes)  # by position: by name it takes a third longer
 
 
 def _attributes(

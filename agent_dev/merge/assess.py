@@ -78,8 +78,8 @@ class _Task:
     with_counts: bool
     origin: risk_rules.Origin | None = None
 
-    @property
     def mark(self) -> str:
+        """Return what the result depends on."""
         change, origin = self.change, self.origin
         about = f"{change.kind}:{self.is_embedded}:{origin.path if origin else b''!r}"
         return fingerprint(change.before, change.after, *([origin.entry] if origin else ()), about=about)
@@ -87,8 +87,8 @@ class _Task:
     @property
     def is_kept(self) -> bool:
         """Return whether the result depends on the two files alone and may be cached; a link's target is not enough."""
-        sides = (self.change.before, self.change.after)
-        return all(side is None or side.type is FileType.FILE for side in sides)
+        before, after = self.change.before, self.change.after
+        return (before is None or before.type is FileType.FILE) and (after is None or after.type is FileType.FILE)
 
     @property
     def written(self) -> int:
@@ -209,12 +209,12 @@ class RiskAssessor:
         return risk_rules.Origin(old.path, entry, cache(lambda: self._review.base_content(renamed) or b""))
 
     def _assess(self, tasks: list[_Task], *, is_limited: bool) -> dict[Key, Row]:
-        found, todo = self._cached(tasks)
+        found, todo, uncounted = self._cached(tasks)
         self.postponed = 0
         if is_limited:
             kept = self._within_limits(todo)
             if len(kept) < len(todo):  # risks without line counts are better than none
-                found = self._cached([replace(task, with_counts=False) for task in todo])[0] | found
+                found = uncounted | found
             self.postponed = len({task.change.key for task in tasks} - {task.change.key for task in kept} - found.keys())
             todo = kept
         now = time.time_ns()
@@ -224,26 +224,26 @@ class RiskAssessor:
             rows = fork_map.fork_map(self._row, part) if is_much else [self._row(task) for task in part]
             for task, row in zip(part, rows, strict=True):
                 if task.is_kept and row[0] is not None:
-                    self._known.put(task.change.key, task.mark, row, task.written, now)
+                    self._known.put(task.change.key, task.mark(), row, task.written, now)
                 found[task.change.key] = self._decoded(row)
         if not self._review.is_running:
             self._known.save()
         return found
 
-    def _cached(self, tasks: list[_Task]) -> tuple[dict[Key, Row], list[_Task]]:
-        """Return the cached results, and the tasks without one."""
-        found, todo = {}, []
+    def _cached(self, tasks: list[_Task]) -> tuple[dict[Key, Row], list[_Task], dict[Key, Row]]:
+        """Return the cached results, the tasks without one, and those of their results that lack only line counts."""
+        found, todo, uncounted = {}, [], {}
         for task in tasks:
-            row = self._known.get(task.change.key, task.mark) if task.is_kept else None
-            if row is not None and self._is_sufficient(row, task):
-                found[task.change.key] = self._decoded(row)
-            else:
+            key = task.change.key
+            row = self._known.get(key, task.mark) if task.is_kept else None
+            if row is None or not all(name in self._by_name for name in row[0] or ()):
                 todo.append(task)
-        return found, todo
-
-    def _is_sufficient(self, row: Row, task: _Task) -> bool:
-        risks, counts = row
-        return all(name in self._by_name for name in risks or ()) and (counts is not None or not task.with_counts)
+            elif task.with_counts and row[1] is None:
+                todo.append(task)
+                uncounted[key] = self._decoded(row)
+            else:
+                found[key] = self._decoded(row)
+        return found, todo, uncounted
 
     def _decoded(self, row: Row) -> Row:
         names, counts = row

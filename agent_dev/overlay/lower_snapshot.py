@@ -399,12 +399,20 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
     def __getitem__(self, path: bytes) -> Entry:
         made = self._made.get(path)
         if made is None:
-            made = self._made[path] = _entry(self._table.row(path))
+            made = self._made[path] = self._entry(path)
         return made
+
+    def _entry(self, path: bytes) -> Entry:
+        fields = self._table.fields(path)
+        if fields is None:
+            return _entry(self._table.row(path))
+        kind, (mode, size, inode, mtime, ctime, links), target = fields
+        return Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, target)
 
     def get(self, path: bytes, default: Any = None) -> Any:
         """Return the entry of a path; faster than the inherited method, which catches an exception for each new file."""
-        return self[path] if path in self._table else default
+        made = self._made.get(path)
+        return made if made is not None else self[path] if path in self._table else default
 
     def __contains__(self, path: object) -> bool:
         return path in self._table

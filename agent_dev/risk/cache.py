@@ -6,6 +6,7 @@ that produced it. A damaged cache counts as empty.
 
 import json
 import os
+from collections.abc import Callable
 from hashlib import sha256
 from typing import Any, BinaryIO
 
@@ -40,10 +41,10 @@ class RiskCache:
         self._rows = _read(self._path, version)  # as JSON: values would need five times the memory
         self._is_new = False
 
-    def get(self, key: Key, mark: str) -> Row | None:
-        """Return the cached row of a change with this fingerprint."""
-        text = self._rows.get(_name(key))
-        row: Any = json.loads(text) if text is not None and text.startswith(b'["%b"' % mark.encode()) else None
+    def get(self, key: Key, mark: Callable[[], str]) -> Row | None:
+        """Return the cached row of a change whose fingerprint `mark` computes; it is not called without a row."""
+        text = self._rows.get(_name(key)) if self._rows else None
+        row: Any = json.loads(text) if text is not None and text.startswith(b'["%b"' % mark().encode()) else None
         return row[1:] if _is_row(row) else None
 
     def put(self, key: Key, mark: str, row: Row, changed: int, now: int) -> None:

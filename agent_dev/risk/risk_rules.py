@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import symlinks
@@ -106,37 +107,54 @@ def find_risks(
     as_edit = (new, lambda: to_utf8(read())) if has_content else None
     alike = index.alike(change.key.path, origin.path) if origin else frozenset()
     applicable = index.applicable(change.kind, change.type, is_embedded=is_embedded, has_content=bool(after))
+    as_one, as_other = _Judged(change, after, as_new, leaves), _Judged(compared, after, as_edit, leaves)
     found = []
     for number in index.candidates(change.key.path, applicable):
-        rule, (one, sides) = rules[number], (compared, as_edit) if number in alike else (change, as_new)
-        if _meets(rule, one, after, sides, leaves):
+        rule = rules[number]
+        if _meets(rule, index.conditions[number], as_other if number in alike else as_one):
             found.append(Risk(rule.name, rule.why, rule.check))
     return tuple(found)
 
 
-def _meets(rule: RiskRule, change: Change, after: bytes, sides: Sides | None, leaves: LeavesRoot) -> bool:
-    return (
-        (not rule.content or (any(_has_magic(after, name) for name in rule.content) and not _is_same(change, sides)))
-        and (not rule.executable or _is_executable(change))
-        and (not rule.leaves_root or _leaves_root(change, leaves))
-        and (not rule.special_bits or _adds(change, _SPECIAL))
-        and (not rule.world_writable or _adds(change, _WORLD))
-        and (not rule.gutted or _is_gutted(change))
-        and (not rule.shadows or shadowed_modules.shadows_standard_module(change.key.path))
-        and (not rule.strange_name or has_deceptive_name(change.key.path))
-        and (not rule.unseen or _is_unseen(change))
-        and _meets_content(rule, change, sides)
-    )
+class _Judged(NamedTuple):
+    """The change that a rule judges, with its content and the means to judge it."""
+
+    change: Change
+    after: bytes
+    sides: Sides | None
+    leaves: LeavesRoot
 
 
-def _meets_content(rule: RiskRule, change: Change, sides: Sides | None) -> bool:
-    """Return whether the conditions that compare old and new content are met."""
-    return (
-        (not rule.but_for or _differs(rule, change, sides))
-        and (not rule.but_lines or _differs_but_lines(rule, change, sides))
-        and (not rule.adds or bool(sides and any(CONTENT_CHECKS[name](*sides) for name in rule.adds)))
-        and (not rule.lines or bool(sides and has_new_line(*sides, rule.lines)))
-    )
+_Condition = Callable[[RiskRule, _Judged], bool]
+
+# What a rule requires, by the field that requires it; those that compare old and new content last.
+_CONDITIONS: dict[str, _Condition] = {
+    "content": lambda rule, at: any(_has_magic(at.after, name) for name in rule.content) and not _is_same(at.change, at.sides),
+    "executable": lambda _, at: _is_executable(at.change),
+    "leaves_root": lambda _, at: _leaves_root(at.change, at.leaves),
+    "special_bits": lambda _, at: _adds(at.change, _SPECIAL),
+    "world_writable": lambda _, at: _adds(at.change, _WORLD),
+    "gutted": lambda _, at: _is_gutted(at.change),
+    "shadows": lambda _, at: shadowed_modules.shadows_standard_module(at.change.key.path),
+    "strange_name": lambda _, at: has_deceptive_name(at.change.key.path),
+    "unseen": lambda _, at: _is_unseen(at.change),
+    "but_for": lambda rule, at: _differs(rule, at.change, at.sides),
+    "but_lines": lambda rule, at: _differs_but_lines(rule, at.change, at.sides),
+    "adds": lambda rule, at: at.sides is not None and any(CONTENT_CHECKS[name](*at.sides) for name in rule.adds),
+    "lines": lambda rule, at: at.sides is not None and has_new_line(*at.sides, rule.lines),
+}
+
+
+def _conditions(rule: RiskRule) -> tuple[_Condition, ...]:
+    """Return the conditions of a rule; most rules have one or two."""
+    return tuple(holds for name, holds in _CONDITIONS.items() if getattr(rule, name))
+
+
+def _meets(rule: RiskRule, conditions: tuple[_Condition, ...], judged: _Judged) -> bool:
+    for holds in conditions:  # noqa: SIM110  (a generator would take as long as the conditions)
+        if not holds(rule, judged):
+            return False
+    return True
 
 
 def _differs(rule: RiskRule, change: Change, sides: Sides | None) -> bool:
@@ -198,6 +216,7 @@ class _Index:
         self._applicable: dict[tuple[ChangeKind, FileType, bool, bool], frozenset[int]] = {}
         self._all = frozenset(range(len(rules)))
         self.known: dict[tuple[bytes, frozenset[int]], list[int]] = {}  # each commit that changes a path looks it up again
+        self.conditions = tuple(map(_conditions, rules))
         self.pathless = [number for number, rule in enumerate(rules) if not rule.paths]
         self.patterns = PatternIndex(tuple((pattern, number) for number, rule in enumerate(rules) for pattern in rule.paths))
         self.exempt = tuple(

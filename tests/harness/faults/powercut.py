@@ -19,7 +19,7 @@ from typing import TypeVar
 from unittest import mock
 
 from agent_dev.fs import background_removal, walk
-from agent_dev.fs.entry import Entry
+from agent_dev.fs.entry import Entry, FileType
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.linux import syscalls
 from agent_dev.merge_engine import slots
@@ -294,9 +294,14 @@ class RebuiltDisk:
         own_entry, own_mark = walk._entry, slots._mark
 
         def _entry(
-            folder: int, name: bytes, status: os.stat_result, mode: int, attributes: tuple[tuple[str, bytes], ...]
+            folder: int,
+            name: bytes,
+            status: os.stat_result,
+            kind: FileType,
+            mode: int,
+            attributes: tuple[tuple[str, bytes], ...] = (),
         ) -> Entry:
-            return self._as_recorded(own_entry(folder, name, status, mode, attributes))
+            return self._as_recorded(own_entry(folder, name, status, kind, mode, attributes))
 
         def _mark(status: os.stat_result) -> EntryMark:
             return self._as_recorded(own_mark(status))
