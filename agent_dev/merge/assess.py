@@ -174,7 +174,7 @@ class RiskAssessor:
         return kept
 
     def _is_risky_by_name(self, change: Change) -> bool:
-        return bool(risk_rules.find_risks(change, self._rules, is_embedded=self._is_embedded(change)))
+        return risk_rules.has_risky_name(change, self._rules, is_embedded=self._is_embedded(change))
 
     def _is_embedded(self, change: Change) -> bool:
         return embedded_repositories.is_inside(change.key.path, self._embedded[change.key.root])

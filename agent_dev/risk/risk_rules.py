@@ -116,6 +116,15 @@ def find_risks(
     return tuple(found)
 
 
+def has_risky_name(change: Change, rules: tuple[RiskRule, ...], *, is_embedded: bool = False) -> bool:
+    """Return whether `find_risks` finds a risk without content: by path, kind, mode or a link's target."""
+    index = _index(rules)
+    applicable = index.applicable(change.kind, change.type, is_embedded=is_embedded, has_content=False)
+    judged = _Judged(change, b"", None, symlinks.escapes_root)
+    numbers = index.candidates(change.key.path, applicable)
+    return any(_meets(rules[number], index.conditions[number], judged) for number in numbers)
+
+
 class _Judged(NamedTuple):
     """The change that a rule judges, with its content and the means to judge it."""
 

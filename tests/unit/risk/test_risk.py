@@ -84,6 +84,7 @@ PLANTED = {
 @pytest.mark.parametrize(("rule", "path"), [(rule, path) for rule, paths in PLANTED.items() for path in paths.split()])
 def test_files_that_run_later_outside_are_recognized_by_path(rule: str, path: str) -> None:
     assert rule in names(added(path))
+    assert risk_rules.has_risky_name(added(path), RULES)
 
 
 HARMLESS = (
@@ -97,6 +98,7 @@ HARMLESS = (
 @pytest.mark.parametrize("path", HARMLESS.split())
 def test_similar_paths_are_no_risk(path: str) -> None:
     assert names(added(path)) == []
+    assert not risk_rules.has_risky_name(added(path), RULES)
 
 
 @pytest.mark.parametrize(
