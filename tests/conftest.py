@@ -125,7 +125,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_rootless_podman": has_rootless_podman(),
         "only_redis": bool(shutil.which("redis-server")),
         "only_chromium": bool(find_chromium()),
-        "only_dunst": all(map(shutil.which, ("dunst", "notify-send", "dbus-run-session", "dbus-send", "Xvfb"))),
+        "only_dunst": all(map(shutil.which, ("dunst", "notify-send", "dbus-daemon", "dbus-send", "Xvfb"))),
         "only_x11": all(map(shutil.which, ("Xvfb", "xclip"))),
         "only_wayland": os.getuid() != 0 and all(map(shutil.which, ("sway", "wl-copy", "wl-paste"))),
         "slow": scale.SCALE >= scale.EVERY_TEST,

@@ -82,7 +82,7 @@ def x11_desktop() -> Iterator[Desktop]:
     """Run an X server without a screen."""
     ready, theirs = os.pipe()
     command = ("Xvfb", "-displayfd", str(theirs), "-screen", "0", "64x64x8", "-nolisten", "tcp")
-    with _running(command, ready, theirs, {}) as number:
+    with running(command, ready, theirs, {}) as number:
         yield Desktop({"DISPLAY": f":{number}"}, ("xclip", "-selection", "clipboard", "-t"))
 
 
@@ -95,12 +95,12 @@ def wayland_desktop() -> Iterator[Desktop]:
         config.write_text(f"xwayland disable\nexec echo $WAYLAND_DISPLAY >/proc/self/fd/{theirs}\n")
         environ = {"XDG_RUNTIME_DIR": folder}
         headless = {"WLR_BACKENDS": "headless", "WLR_LIBINPUT_NO_DEVICES": "1", "WLR_RENDERER": "pixman"}
-        with _running(("sway", "--config", str(config)), ready, theirs, environ | headless) as name:
+        with running(("sway", "--config", str(config)), ready, theirs, environ | headless) as name:
             yield Desktop({**environ, "WAYLAND_DISPLAY": name}, ("wl-copy", "--type"))
 
 
 @contextmanager
-def _running(command: tuple[str, ...], ready: int, theirs: int, environ: dict[str, str]) -> Iterator[str]:
+def running(command: tuple[str, ...], ready: int, theirs: int, environ: dict[str, str]) -> Iterator[str]:
     """Run a server; yield the line that it writes into a pipe once it is ready."""
     with subprocess.Popen(command, pass_fds=[theirs], stderr=subprocess.DEVNULL, env={**os.environ, **environ}) as server:
         os.close(theirs)

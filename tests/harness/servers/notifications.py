@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness.program import wait_until
-from tests.harness.servers.clipboard import x11_desktop
+from tests.harness.servers.clipboard import running, x11_desktop
 
 _SHOWN = re.compile(r"^\tsummary: '(.*)'\n\tbody: '(.*)'$", re.MULTILINE)
 
@@ -29,25 +29,21 @@ class NotificationDesktop:
 @contextmanager
 def notification_desktop(folder: Path) -> Iterator[NotificationDesktop]:
     """Run the bus, the X server and the daemon."""
-    with x11_desktop() as desktop, (folder / "listed").open("w") as listed:
-        command = ("dbus-run-session", "--", "sh", "-c", 'echo "$DBUS_SESSION_BUS_ADDRESS" >"$0"; exec dunst -print')
-        environ = {**os.environ, **desktop.environ}
-        with subprocess.Popen([*command, str(folder / "bus")], stdout=listed, stderr=subprocess.DEVNULL, env=environ) as bus:
+    ready, theirs = os.pipe()
+    bus = ("dbus-daemon", "--session", "--nofork", f"--print-address={theirs}")
+    with x11_desktop() as desktop, running(bus, ready, theirs, {}) as address, (folder / "listed").open("w") as listed:
+        shown = desktop.environ | {"DBUS_SESSION_BUS_ADDRESS": address}
+        environ = os.environ | shown
+        with subprocess.Popen(["dunst", "-print"], stdout=listed, stderr=subprocess.DEVNULL, env=environ) as daemon:
             try:
-                address = wait_until(lambda: _read(folder / "bus"), "the session bus")
-                shown = desktop.environ | {"DBUS_SESSION_BUS_ADDRESS": address}
-                wait_until(lambda: _is_ready({**environ, **shown}), "dunst", pause=0.1)
+                wait_until(lambda: _is_ready(environ), "dunst", pause=0.1)
                 yield NotificationDesktop(shown, folder / "listed")
             finally:
-                bus.terminate()
-
-
-def _read(path: Path) -> str:
-    return path.read_text().strip() if path.exists() else ""
+                daemon.terminate()
 
 
 def _is_ready(environ: dict[str, str]) -> bool:
-    """Return whether the daemon answers."""
-    call = ("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.Notifications", "/org/freedesktop/Notifications")
-    method = "org.freedesktop.Notifications.GetServerInformation"
-    return subprocess.run([*call, method], env=environ, capture_output=True, check=False).returncode == 0
+    """Return whether the daemon has its name on the bus. A call to that name could start another daemon."""
+    call = ("dbus-send", "--session", "--print-reply", "--dest=org.freedesktop.DBus", "/org/freedesktop/DBus")
+    method = ("org.freedesktop.DBus.NameHasOwner", "string:org.freedesktop.Notifications")
+    return "true" in subprocess.run([*call, *method], env=environ, capture_output=True, check=False, text=True).stdout
