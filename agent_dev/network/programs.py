@@ -33,9 +33,9 @@ class ProgramFinder:
         return pid, name
 
     def _candidates(self) -> Iterator[str]:
-        """Yield the pids to search: those found recently, then all, because listing all takes several ms."""
+        """Yield the pids to search: those found recently, then all, the newest first, because reading all takes several ms."""
         yield from self._recent
-        yield from filter(str.isdecimal, os.listdir("/proc"))
+        yield from reversed([name for name in os.listdir("/proc") if name.isdecimal()])
 
     def _inode(self, client: socket.socket, address: str, port: int) -> int:
         """Return the inode of the socket at the other end. Raises OSError."""

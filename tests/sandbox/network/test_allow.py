@@ -171,13 +171,6 @@ def test_a_connection_of_the_first_moment_waits_for_the_gateway(agent_dev: Agent
             assert "192.0.2.1:1: no rule allows it" in process.stderr.read()
 
 
-def test_a_program_that_exits_at_its_refusal_gets_the_reason(agent_dev: AgentDev) -> None:
-    ask = 'exec 3<>/dev/tcp/192.0.2.1/$0; printf "GET / HTTP/1.1\\r\\n\\r\\n" >&3; read -r -N 1 <&3'
-    done = agent_dev("--net", "allow", "--", "bash", "-c", f"for port in 1 2 3 4 5 6 7 8; do bash -c '{ask}' $port; done")
-    lines = [port for port in range(1, 9) if f"192.0.2.1:{port}: no rule allows it" in done.stderr]
-    assert len(lines) > 5, done.stderr  # without the wait 2 or 3; on a loaded machine, a line may still be late
-
-
 def test_settings_come_from_files_which_show_names(agent_dev: AgentDev) -> None:
     folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True)
@@ -266,19 +259,15 @@ def test_a_network_that_cannot_be_made_starts_no_agent(agent_dev: AgentDev, tmp_
     assert agent_dev("--", "true", env={"PYTHONPATH": str(broken)}).returncode == 0
 
 
-def test_a_broken_library_starts_no_agent(agent_dev: AgentDev, tmp_path: Path) -> None:
-    marker, library = tmp_path / "rw" / "started", tmp_path / "lib" / "h11" / "__init__.py"
-    marker.parent.mkdir()
-    library.parent.mkdir(parents=True)
-    words = ("--net", "allow", "--rw", marker.parent, "--", "touch", marker)
-    for text, reason in (("raise OSError('wrong build')", "wrong build"), ("def", "invalid syntax"), ("", "module 'h11' has no")):
-        library.write_text(text)
-        done = agent_dev(*words, env={"PYTHONPATH": f"{tmp_path}/lib"})
-        assert (done.returncode, marker.exists()) == (125, False)
-        assert f"cannot be set up: a library is broken: {reason}" in done.stderr
-        assert "Traceback" not in done.stderr
-        assert f"a library is broken: {reason}" in agent_dev("doctor", env={"PYTHONPATH": f"{tmp_path}/lib"}).stdout
-    assert agent_dev(*words).returncode == 0
+def test_a_broken_library_starts_no_agent_and_doctor_names_it(agent_dev: AgentDev, tmp_path: Path) -> None:
+    library = tmp_path / "h11" / "__init__.py"
+    library.parent.mkdir()
+    library.write_text("raise AttributeError('wrong build')")
+    reason = f"a library is broken: wrong build ({library})"
+    done = agent_dev("--net", "allow", "--", "echo", "started", env={"PYTHONPATH": str(tmp_path)})
+    assert (done.returncode, done.stdout) == (125, ""), done.stderr
+    assert f"agent-dev: the sandbox's network cannot be set up: {reason}\n" in done.stderr
+    assert reason in agent_dev("doctor", env={"PYTHONPATH": str(tmp_path)}).stdout
 
 
 def test_proxy_variables_are_not_passed(agent_dev: AgentDev) -> None:
