@@ -83,13 +83,15 @@ class _CachedLoader(_SourceLoader):
         return super().get_code(fullname)
 
 
-def use() -> None:
-    """Import modules from the file from now on, if there is one; those of a start at once."""
+def use(*, is_start: bool = True) -> None:
+    """Import modules from the file from now on, if there is one; if an agent is started, those of a start at once."""
     if sys.flags.optimize:
         return  # the file has code with assertions and docstrings
     _CachedLoader.index, _CachedLoader.offset, start = _read_index()
     sys.meta_path.insert(0, _CachedLoader)
     _CachedLoader.needed = start[0]
+    if start[0] and not is_start:
+        return
     _CachedLoader.is_outdated = not start[0] or not all(map(_is_current, start[0])) or not _import_start(*start)
 
 

@@ -68,6 +68,13 @@ def test_all_modules_of_a_start_are_imported_from_the_file(program: Path) -> Non
     assert not is_outdated
 
 
+def test_what_starts_no_agent_imports_only_what_it_needs(program: Path) -> None:
+    few = USE.replace("use()", "use(is_start=False)") + "import agent_dev.value, sys\n"
+    shown = "print([name for name in sys.modules if name.startswith('agent_dev.')], import_cache.can_be_renewed())"
+
+    assert python(program, "-P", "-c", few + shown) == "['agent_dev.import_cache', 'agent_dev.value'] False\n"
+
+
 def test_a_changed_module_is_imported_from_its_source(program: Path) -> None:
     cached, total, _ = counts(program)
     with (program / "agent_dev/sandbox/plan.py").open("a") as file:
