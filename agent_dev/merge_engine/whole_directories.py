@@ -49,7 +49,11 @@ def find_whole_directories(plan: MergePlan, root: int, upper: dir_tree.Tree, rea
     for path in sorted(created):
         above = path.rpartition(b"/")[0]
         if above not in created and real.entry_at(path, attributes=False) is None:
-            yield from (one for one in _DirectorySearch(root, wanted).below(upper.directory(above), path) if one.members)
+            try:
+                folder = upper.directory(above)
+            except OSError:
+                continue  # a commit creates it; the agent has replaced it since by a file
+            yield from (one for one in _DirectorySearch(root, wanted).below(folder, path) if one.members)
 
 
 def _is_plain(step: PutEntry) -> bool:

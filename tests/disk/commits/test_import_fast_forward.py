@@ -1,5 +1,7 @@
 """Commits are imported onto the user's branch, with files and index; if the branch cannot be fast-forwarded, it stays."""
 
+import shutil
+
 import pytest
 
 from agent_dev.errors import CannotImport
@@ -22,6 +24,17 @@ def test_the_branch_is_fast_forwarded_with_files_and_index(session: GitSession) 
     assert not (session.root / "sub").exists()
     assert fsck(session.root) == ""
     assert not session.review().changes.changes
+
+
+def test_a_directory_is_imported_that_the_agent_replaced_since_by_a_file(session: GitSession) -> None:
+    made = session.commit("one", sub___deep___c="c\n")
+    shutil.rmtree(session.agent / "sub")
+    session.write("sub", "a file\n")
+    session.end()
+    session.import_commits()
+
+    assert (head(session.root), status(session.root)) == (made, "")
+    assert (session.root / "sub/deep/c").read_text() == "c\n"
 
 
 def test_the_reflog_names_the_session(session: GitSession) -> None:
