@@ -17,6 +17,10 @@ MANIFEST, SIGNATURE = "manifest.json", "manifest.json.sig"
 MAX_MANIFEST, MAX_SIGNATURE = 128 << 20, 64 << 10  # bytes
 
 
+_REST = (b"0" + bytes(100) + b"ustar\x0000").ljust(BLOCK - 156, b"\0")  # of a header, from the type on: a regular file
+_REST_SUM = sum(_REST)
+
+
 class Source(Protocol):
     """A stream from which a bundle is read."""
 
@@ -36,9 +40,9 @@ def header(name: str, size: int) -> bytes:
     encoded = name.encode("ascii", "replace")
     if len(encoded) > 99 or not 0 <= size < 8**11:
         raise BadBundle(reason=f"the name or size of {name} does not fit into a tar header")
-    numbers = b"%07o\0%07o\0%07o\0%011o\0%011o\0        0" % (0o644, 0, 0, size, 0)
-    fields = (encoded.ljust(100, b"\0") + numbers + bytes(100) + b"ustar\x0000").ljust(BLOCK, b"\0")
-    return b"%b%06o\0 %b" % (fields[:148], sum(fields), fields[156:])
+    numbers = b"%07o\0%07o\0%07o\0%011o\0%011o\0        " % (0o644, 0, 0, size, 0)
+    fields = encoded.ljust(100, b"\0") + numbers
+    return b"%b%06o\0 %b" % (fields[:148], sum(fields) + _REST_SUM, _REST)
 
 
 def write_member(target: Target, name: str, data: bytes) -> None:
@@ -80,7 +84,7 @@ class ArchiveReader:
         size = _declared_size(self._exactly(BLOCK), name)
         if size > limit:
             raise BadBundle(reason=f"its {name} is larger than {limit >> 10} KiB")
-        return self._content(size)
+        return self._content(size, -size % BLOCK)
 
     def signature(self) -> tuple[bytes, bytes]:
         """Return the signature, b"" for none, and the header of the next member, which was read with it."""
@@ -90,20 +94,21 @@ class ArchiveReader:
         size = _declared_size(block, SIGNATURE)
         if not 0 < size <= MAX_SIGNATURE:
             raise BadBundle(reason="its signature is too large")
-        return self._content(size), self._exactly(BLOCK)
+        return self._content(size, -size % BLOCK), self._exactly(BLOCK)
 
     def member(self, name: str, size: int, digest: str, write: Callable[[bytes], object], block: bytes = b"") -> None:
         """Read the next member, which must have this name, size and SHA-256. `block`: its header, if it was read already."""
         if (block or self._exactly(BLOCK)) != header(name, size):
             raise BadBundle(reason=f"{name} is missing, or not in the order of the manifest")
         seen, left = hashlib.sha256(), size
-        while left:
-            piece = self._some(min(left, CHUNK))
+        while left > CHUNK:
+            piece = self._some(CHUNK)
             left -= len(piece)
             seen.update(piece)
             write(piece)
-        if any(self._exactly(-size % BLOCK)):
-            raise BadBundle(reason="there is data between two files")
+        if piece := self._content(left, -size % BLOCK):  # in one read, since most files are small
+            seen.update(piece)
+            write(piece)
         if seen.hexdigest() != digest:
             raise BadBundle(reason=f"the content of {name} does not match the manifest")
 
@@ -112,11 +117,11 @@ class ArchiveReader:
         if (block or self._exactly(BLOCK)) + self._exactly(BLOCK) != END or self._source.read(1):
             raise BadBundle(reason="it contains data that its manifest does not list")
 
-    def _content(self, size: int) -> bytes:
-        data = self._exactly(size)
-        if any(self._exactly(-size % BLOCK)):
+    def _content(self, size: int, padding: int) -> bytes:
+        data = self._exactly(size + padding)
+        if any(data[size:]):
             raise BadBundle(reason="there is data between two files")
-        return data
+        return data[:size]
 
     def _exactly(self, size: int) -> bytes:
         pieces, left = [], size

@@ -46,6 +46,12 @@ def require(is_met: bool, reason: str) -> None:  # noqa: FBT001  (reads as an as
         raise BadBundle(reason=reason)
 
 
+def _require_at(is_met: bool, reason: str, path: bytes) -> None:  # noqa: FBT001  (reads as an assertion)
+    """Raise BadBundle unless a condition is met at a path; the reason is formatted only then, because there are many paths."""
+    if not is_met:
+        raise BadBundle(reason=reason.format(path=repr(path[:80])))
+
+
 def _check(manifest: Any) -> None:
     require(isinstance(manifest, Mapping) and manifest.get("format") == FORMAT, "it is not a bundle of agent-dev")
     version = manifest.get("version")
@@ -86,23 +92,25 @@ def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
     folders, seen = {b""}, set()
     for row in rows:
         path, kind = _path(row, UPPER_TYPES, _UPPER_KEYS)
-        require(path.rpartition(b"/")[0] in folders, f"{path[:80]!r} is not in a directory of the bundle")
-        require(path not in seen, f"{path[:80]!r} is listed twice")
+        _require_at(path.rpartition(b"/")[0] in folders, "{path} is not in a directory of the bundle", path)
+        _require_at(path not in seen, "{path} is listed twice", path)
         seen.add(path)
         if kind == "dir":
             folders.add(path)
-        require(row.get("opaque") is None or (kind == "dir" and row["opaque"] is True), f"{path[:80]!r} cannot be opaque")
+        _require_at(row.get("opaque") is None or (kind == "dir" and row["opaque"] is True), "{path} cannot be opaque", path)
         if kind == "whiteout":
-            require(len(row) == 2, f"the deletion of {path[:80]!r} has unknown fields")
+            _require_at(len(row) == 2, "the deletion of {path} has unknown fields", path)
             continue
         _check_common(path, row)
-        require(is_count(row["mtime"], _MAX_TIME), f"the time of {path[:80]!r} is not valid")
+        _require_at(is_count(row["mtime"], _MAX_TIME), "the time of {path} is not valid", path)
         if kind == "file":
             digest = row["digest"]
-            require(isinstance(digest, str) and blobs.get(digest, -1) == row["size"], f"the content of {path[:80]!r} is missing")
+            _require_at(
+                isinstance(digest, str) and blobs.get(digest, -1) == row["size"], "the content of {path} is missing", path
+            )
             used.add(digest)
         else:
-            require("digest" not in row and "size" not in row, f"{path[:80]!r} cannot have content")
+            _require_at("digest" not in row and "size" not in row, "{path} cannot have content", path)
 
 
 def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
@@ -111,18 +119,18 @@ def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
     seen = set()
     for row in rows:
         path, _ = _path(row, BASE_TYPES, _BASE_KEYS)
-        require(path not in seen, f"the base version of {path[:80]!r} is listed twice")
+        _require_at(path not in seen, "the base version of {path} is listed twice", path)
         seen.add(path)
         _check_common(path, row)
-        require(is_count(row["size"], _MAX_TIME), f"the size of {path[:80]!r} is not valid")
+        _require_at(is_count(row["size"], _MAX_TIME), "the size of {path} is not valid", path)
         digest, blob = row.get("digest"), row.get("blob")
-        require(row["type"] == "file" or (digest is None and blob is None), f"{path[:80]!r} cannot have content")
-        require(
-            digest is None or (isinstance(digest, str) and bool(_SHA256(digest))), f"the digest of {path[:80]!r} is not valid"
+        _require_at(row["type"] == "file" or (digest is None and blob is None), "{path} cannot have content", path)
+        _require_at(
+            digest is None or (isinstance(digest, str) and bool(_SHA256(digest))), "the digest of {path} is not valid", path
         )
-        require(blob is None or (isinstance(blob, str) and bool(_OBJECT_ID(blob))), f"the blob of {path[:80]!r} is not valid")
+        _require_at(blob is None or (isinstance(blob, str) and bool(_OBJECT_ID(blob))), "the blob of {path} is not valid", path)
         if digest in blobs:
-            require(blobs[digest] == row["size"], f"the size of {path[:80]!r} is wrong")
+            _require_at(blobs[digest] == row["size"], "the size of {path} is wrong", path)
             used.add(digest)
 
 
@@ -130,10 +138,10 @@ def _path(row: Any, types: tuple[str, ...], keys: frozenset[str]) -> tuple[bytes
     """Return the path and the type of an entry."""
     require(isinstance(row, dict) and isinstance(row.get("path"), str), "an entry has no path")
     path: bytes = row["path"].encode("utf-8", "surrogateescape")
-    require(_is_below(path), f"{path[:80]!r} is not a path below a root")
+    _require_at(_is_below(path), "{path} is not a path below a root", path)
     kind = row["type"]
-    require(isinstance(kind, str) and kind in types, f"{path[:80]!r} has an unknown type")
-    require(row.keys() <= keys, f"{path[:80]!r} has unknown fields")
+    _require_at(isinstance(kind, str) and kind in types, "{path} has an unknown type", path)
+    _require_at(row.keys() <= keys, "{path} has unknown fields", path)
     return path, kind
 
 
@@ -150,19 +158,21 @@ def _is_below(path: bytes) -> bool:
 
 
 def _check_common(path: bytes, row: dict[str, Any]) -> None:
-    require(is_count(row["mode"], 0o7777), f"the mode of {path[:80]!r} is not valid")
+    _require_at(is_count(row["mode"], 0o7777), "the mode of {path} is not valid", path)
     target = row.get("target")
-    require((row["type"] == "symlink") == (target is not None), f"{path[:80]!r} cannot have a target")
+    _require_at((row["type"] == "symlink") == (target is not None), "{path} cannot have a target", path)
     if target is not None:
         raw = target.encode("utf-8", "surrogateescape")
-        require(0 < len(raw) <= _MAX_TARGET and b"\0" not in raw, f"the target of {path[:80]!r} is not valid")
+        _require_at(0 < len(raw) <= _MAX_TARGET and b"\0" not in raw, "the target of {path} is not valid", path)
     attributes = row.get("attributes")
     if attributes is not None:
         _check_attributes(path, attributes)
 
 
 def _check_attributes(path: bytes, attributes: Any) -> None:
-    require(isinstance(attributes, dict) and len(attributes) <= _MAX_ATTRIBUTES, f"the attributes of {path[:80]!r} are not valid")
+    _require_at(
+        isinstance(attributes, dict) and len(attributes) <= _MAX_ATTRIBUTES, "the attributes of {path} are not valid", path
+    )
     for name, value in attributes.items():
         is_own = name.startswith("user.") and not name.startswith("user.overlay.") and "\0" not in name
         require(

@@ -16,8 +16,13 @@ _FEW = 5  # files that are named
 
 
 def add_review_notes(review: Review, context: CommandContext) -> None:
-    """Add a note for each work tree and for each of the first files that other sessions have changed, and one about the rest."""
+    """Add a note for each work tree and for each of the first files that other sessions have changed, and one about the rest.
+
+    For an imported session, also one for each kind of content that its bundle does not have.
+    """
     roots, notes = review.record["roots"], work_tree_lines(review.session, review.record, context.environ)
+    if imported := review.record.get("imported"):
+        notes += tuple(f"not in the bundle: {text}" for text in imported["left_out"])
     listed = [one for one in sessions.list_sessions(context.store) if not one.problem]
     found = [one for one in listed if any(store.has_root(one.record, root) for root in roots)]
     if sum(one.state in sessions.OPEN for one in found) > 1:

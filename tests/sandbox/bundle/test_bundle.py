@@ -125,4 +125,9 @@ def test_parts_missing_from_a_bundle_are_named(agent_dev: AgentDev, clones: Path
     assert "not in the bundle: the agent's stash" in done.stderr
     shown = json.loads(agent_dev.do("bundle", "--json", "--show", tmp_path / "file"))
     assert any("hard links" in text for text in shown["left_out"])
+    done = agent_dev("import", tmp_path / "file", "--name", "again")
+    assert "not in the bundle: the agent's stash" in done.stderr
+    assert "not in the bundle: the agent's stash" in agent_dev.status("again")["notes"]
+    found = {one["name"]: one["imported"] for one in agent_dev.sessions()}
+    assert found["again"]["left_out"] == shown["left_out"]
     assert clones.is_dir()
