@@ -16,6 +16,7 @@ import socket
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
@@ -39,7 +40,6 @@ _PACKAGES = (
 )
 _LARGEST_REQUEST = 1 << 20  # bytes
 _LARGEST_INPUT = 1 << 12  # bytes: fits into a pipe
-_NOT_STARTED = 70  # exit code
 
 
 def can_run(env: Mapping[str, str], typed: str | None) -> bool:
@@ -182,8 +182,13 @@ def _start(request: dict[str, Any], streams: list[int]) -> int:
     if pid == 0:
         try:
             _become(request, streams)
+        except SystemExit as end:  # raised by argparse; an interpreter would handle it
+            sys.stdout.flush()
+            os._exit(end.code if isinstance(end.code, int) else 0)
+        except Exception:  # noqa: BLE001  (as an interpreter does)
+            traceback.print_exc()
         finally:
-            os._exit(_NOT_STARTED)
+            os._exit(1)
     return pid
 
 

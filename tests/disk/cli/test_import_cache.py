@@ -31,7 +31,7 @@ COUNT = START + textwrap.dedent(
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     """Return a directory with a copy of the program, whose file was written."""
-    shutil.copytree(SOURCE, tmp_path / "agent_dev", ignore=shutil.ignore_patterns("*.cache"))
+    shutil.copytree(SOURCE, tmp_path / "agent_dev", ignore=shutil.ignore_patterns("modules.*"))
     renew(tmp_path)
     return tmp_path
 

@@ -212,8 +212,8 @@ def test_in_the_real_tree_a_command_joins_too(agent_dev: AgentDev) -> None:
 def test_a_checkpoint_freezes_and_a_rollback_covers_its_changes(agent_dev: AgentDev) -> None:
     with running(agent_dev) as session:
         agent_dev.do("exec", "--", "sh", "-c", "echo one > made")
-        agent_dev.do("checkpoint")
+        made = json.loads(agent_dev.do("checkpoint", "--json"))["checkpoint"]
         agent_dev.do("exec", "--", "sh", "-c", "echo two > made")
-        agent_dev.do("rollback", "2")
+        agent_dev.do("rollback", str(made))
         assert agent_dev.do("exec", "--", "cat", "made") == "one\n"
         assert session.poll() is None
