@@ -14,14 +14,14 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from agent_dev import retention
+from agent_dev import snapshot_retention
 from agent_dev.backup import ignore
 from agent_dev.errors import BackupBusy, BackupFailed
 from agent_dev.fs import copytree, dir_tree, durable, walk
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import TOO_DEEP, Entry, FileType, WalkedEntry
 from agent_dev.fs.rmtree import remove_tree
-from agent_dev.retention import RetainedItem, RetentionLimits
+from agent_dev.snapshot_retention import RetainedItem, RetentionLimits
 
 IGNORE_FILE = ".backupignore"
 METADATA_FOLDER = ".agent-dev-backups"
@@ -116,7 +116,7 @@ def prune_backups(target: str, keep: RetentionLimits, interval: int) -> tuple[Ba
     with _lock(target):
         found = list_backups(target)
         entries = tuple(RetainedItem(number, one.time, one.copied) for number, one in enumerate(found))
-        pruned = tuple(found[number] for number in retention.select_expired(entries, time.time_ns(), interval, keep))
+        pruned = tuple(found[number] for number in snapshot_retention.select_expired(entries, time.time_ns(), interval, keep))
         for one in pruned:
             os.rename(one.path, one.path + _PARTIAL)
             _remove(target, one.name)

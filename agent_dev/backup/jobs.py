@@ -9,7 +9,7 @@ from agent_dev.backup import backup_store
 from agent_dev.backup.backup_store import Backup, ProgressCallback
 from agent_dev.errors import BackupBusy, BackupFailed, UsageError
 from agent_dev.paths import is_below
-from agent_dev.retention import MINUTE, RetentionLimits
+from agent_dev.snapshot_retention import MINUTE, RetentionLimits
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 
-from agent_dev import retention
+from agent_dev import snapshot_retention
 from agent_dev.checkpoint import content_pool, lock, node_table, restore_plan, snapshot
 from agent_dev.checkpoint.node_table import Pieces
 from agent_dev.checkpoint.restore_plan import Node
@@ -22,8 +22,8 @@ from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpo
 from agent_dev.fs import checksummed_json
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.linux import streams
-from agent_dev.retention import RetainedItem, RetentionLimits
 from agent_dev.session import events, open_transaction, store
+from agent_dev.snapshot_retention import RetainedItem, RetentionLimits
 
 VERSION = 3
 _READ = (1, VERSION)
@@ -334,7 +334,9 @@ def prune(session: store.Session, keep: RetentionLimits, interval: int, *, is_dr
         found = {one.number: one for one in list_checkpoints(session)}
         entries = tuple(RetainedItem(one.number, one.time, one.copied, one.cause == MANUAL) for one in found.values())
         open_since = open_transaction.recorded_checkpoint(session) or sys.maxsize  # an open transaction may need its checkpoint
-        pruned = tuple(one for one in retention.select_expired(entries, time.time_ns(), interval, keep) if one < open_since)
+        pruned = tuple(
+            one for one in snapshot_retention.select_expired(entries, time.time_ns(), interval, keep) if one < open_since
+        )
         if not is_dry and pruned:
             for number in pruned:
                 remove_tree(f"{folder}/{number}")

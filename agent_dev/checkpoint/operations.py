@@ -8,9 +8,9 @@ from agent_dev.checkpoint import checkpoint_store, restore_plan
 from agent_dev.checkpoint.checkpoint_store import Checkpoint
 from agent_dev.errors import UsageError
 from agent_dev.fs import dir_tree
-from agent_dev.retention import MINUTE, RetentionLimits
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
+from agent_dev.snapshot_retention import MINUTE, RetentionLimits
 
 _CHANGES_HINT = "agent-dev log --changes lists the changes"
 

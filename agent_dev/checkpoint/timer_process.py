@@ -112,6 +112,6 @@ def _serve(session: store.Session, record: store.Record, spec: TimerSpec) -> Non
 def prune(session: store.Session, spec: TimerSpec) -> None:
     """Prune checkpoints by the retention rules."""
     from agent_dev.checkpoint import checkpoint_store  # not on the launch path
-    from agent_dev.retention import MINUTE, RetentionLimits
+    from agent_dev.snapshot_retention import MINUTE, RetentionLimits
 
     checkpoint_store.prune(session, RetentionLimits.from_settings(spec.number, spec.days, spec.mib), spec.minutes * MINUTE)

@@ -22,12 +22,12 @@ from agent_dev.git.nested_repositories import DisabledRepository, NestedReposito
 from agent_dev.linux import programs
 from agent_dev.merge import merge
 from agent_dev.overlay import lower_snapshot_request, lower_snapshot_take
-from agent_dev.retention import MINUTE, RetentionLimits
 from agent_dev.run import job, run
 from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sanitize import visible
 from agent_dev.session import session_ids
 from agent_dev.session.sessions import CommandContext
+from agent_dev.snapshot_retention import MINUTE, RetentionLimits
 
 _ABOUT, AFTER_FOLDER, _ROUNDS = "about.json", "after", "rounds"
 _LOCK = "lock"

@@ -6,7 +6,7 @@ import socket
 import struct
 from dataclasses import dataclass, field, replace
 
-from agent_dev.network import refusal
+from agent_dev.network import refusal_responses
 from agent_dev.network.access import Destination
 from agent_dev.network.connection_log import ConnectionEntry
 from agent_dev.network.inspection import Inspection
@@ -43,7 +43,7 @@ async def read_first(connection: Connection, inspection: Inspection) -> bytes:
             data = await loop.sock_recv(connection.client, CHUNK)
         if not data:
             raise OSError(errno.ECONNRESET, "the client sent nothing complete")
-        connection.received += data[: refusal.FIRST_BYTES]
+        connection.received += data[: refusal_responses.FIRST_BYTES]
         ready = inspection.feed(data)
         if ready:
             return ready
@@ -56,7 +56,7 @@ async def refuse(connection: Connection, reason: str) -> None:
     try:
         async with asyncio.timeout(_REFUSE):
             first = bytes(connection.received) or await loop.sock_recv(client, CHUNK)
-            words = refusal.refusal_bytes(first, connection.refusal_text(reason))
+            words = refusal_responses.refusal_bytes(first, connection.refusal_text(reason))
             if words:
                 await loop.sock_sendall(client, words)
                 client.shutdown(socket.SHUT_WR)

@@ -13,10 +13,10 @@ from agent_dev.config.network_rules import HTTPS, AddressRule, LocalRule, NameRu
 from agent_dev.network.access import Denied
 from agent_dev.network.connecting import Connector, connect_local, failure_reason
 from agent_dev.network.connection import Connection, refuse
+from agent_dev.network.connection_handlers import Handler, LocalHandler, RelayHandler
 from agent_dev.network.connection_log import DENY, ConnectionLog
 from agent_dev.network.deciding.caller_notes import CallerNotes
 from agent_dev.network.deciding.deciders import Decider
-from agent_dev.network.handling import Handler, LocalHandler, RelayHandler
 
 _ENDED = "the sandbox ended before a decision"
 

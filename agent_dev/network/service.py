@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from agent_dev.network.connecting import Connector, DirectConnector
+from agent_dev.network.connection_handlers import Handler
 from agent_dev.network.connection_log import ConnectionLog
 from agent_dev.network.deciding.caller_notes import CallerNotes
 from agent_dev.network.deciding.deciders import Decider, LearnDecider, RuleDecider
@@ -16,7 +17,6 @@ from agent_dev.network.deciding.live_rules import LiveRules
 from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
 from agent_dev.network.gateway_options import END, LOG, GatewayOptions
-from agent_dev.network.handling import Handler
 from agent_dev.network.programs import ProgramFinder
 
 

@@ -23,7 +23,7 @@ from agent_dev.linux import programs, users
 from agent_dev.paths import escape_in_string, expand, is_below, split_optional
 from agent_dev.run import shown_paths
 from agent_dev.run.request import AGENT, COMMAND, PreparedRun, RunRequest
-from agent_dev.sandbox import machine, plan, preflight, refusals
+from agent_dev.sandbox import machine, plan, preflight, unsafe_paths
 from agent_dev.session import store
 
 TYPE_CHECKING = False
@@ -244,7 +244,7 @@ def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) ->
 
 def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
     is_direct = bool(request.options.direct)
-    protected = refusals.ProtectedPaths(
+    protected = unsafe_paths.ProtectedPaths(
         home=prepared.machine.home,
         own_directories=(
             ("the state directory", prepared.store.path),
@@ -257,12 +257,12 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
     )
     label = "the repository" if prepared.location.git else "the directory"
     wanted = (
-        refusals.RequestedPath(label, prepared.location.root, is_root=True, is_writable=is_direct),
-        *(refusals.RequestedPath("--overlay", path, is_root=True) for path in prepared.overlays),
-        *(refusals.RequestedPath("--ro", path) for path in prepared.ro),
-        *(refusals.RequestedPath("--rw", path, is_writable=True) for path in prepared.rw),
+        unsafe_paths.RequestedPath(label, prepared.location.root, is_root=True, is_writable=is_direct),
+        *(unsafe_paths.RequestedPath("--overlay", path, is_root=True) for path in prepared.overlays),
+        *(unsafe_paths.RequestedPath("--ro", path) for path in prepared.ro),
+        *(unsafe_paths.RequestedPath("--rw", path, is_writable=True) for path in prepared.rw),
     )
-    refusal = refusals.refusal_reason(wanted, protected)
+    refusal = unsafe_paths.refusal_reason(wanted, protected)
     if refusal:
         raise Refused(message=refusal[0], hint=refusal[1])
     for path in prepared.overlays:
@@ -295,7 +295,7 @@ def _git_dirs(prepared: PreparedRun) -> tuple[str, ...]:
 
 def _mounts() -> tuple[str, ...]:
     with open("/proc/self/mountinfo", "rb", 0) as file:
-        return tuple(map(os.fsdecode, refusals.mount_points(file.read())))
+        return tuple(map(os.fsdecode, unsafe_paths.mount_points(file.read())))
 
 
 def _refuse_owner(prepared: PreparedRun) -> None:

@@ -11,8 +11,8 @@ from agent_dev.network.broker.authority import Authority
 from agent_dev.network.broker.exchange import CHUNK, ClientConnection, Outside, RequestRow, Streams
 from agent_dev.network.broker.keys import BrokeredKey
 from agent_dev.network.connection import Connection
+from agent_dev.network.connection_handlers import OpenServer
 from agent_dev.network.connection_log import DENY, ConnectionLog
-from agent_dev.network.handling import OpenServer
 from agent_dev.network.protocols.client_hello import TLS_HANDSHAKE
 
 _FIRST_BYTE, _HANDSHAKE = 300, 15  # seconds

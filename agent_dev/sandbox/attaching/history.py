@@ -7,7 +7,7 @@ turn. A value in the header changes only after the bytes that it describes.
 import mmap
 import os
 
-from agent_dev.sandbox.attaching.modes import modes_after
+from agent_dev.sandbox.attaching.output_modes import modes_after
 
 BANK = 1 << 16  # bytes
 _MODES = 1 << 13  # bytes for modes, more than `modes_after` returns

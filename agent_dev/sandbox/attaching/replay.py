@@ -5,7 +5,7 @@ Replayed output may only draw: the answer to a query would become input of the a
 
 import re
 
-from agent_dev.sandbox.attaching.modes import modes_after, parse_sequences
+from agent_dev.sandbox.attaching.output_modes import modes_after, parse_sequences
 
 _CLEAR = re.compile(rb"\x1bc|\x1b\[3J")
 _ALTERNATE = re.compile(rb"\x1b\[\?(?:1049|1047|47)([hl])")

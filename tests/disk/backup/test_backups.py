@@ -14,7 +14,7 @@ from agent_dev.errors import BackupBusy, BackupFailed
 from agent_dev.fs import copytree, durable
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import Entry
-from agent_dev.retention import RetentionLimits
+from agent_dev.snapshot_retention import RetentionLimits
 from tests.harness.program import tree
 from tests.harness.scale import repeat, seeded_random
 

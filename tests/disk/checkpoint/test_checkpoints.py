@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from agent_dev.checkpoint import checkpoint_store, content_pool, operations, rollback, snapshot
 from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, SessionBusy, UnknownCheckpoint
 from agent_dev.merge import session_access
-from agent_dev.retention import RetentionLimits
 from agent_dev.session import open_transaction, store
+from agent_dev.snapshot_retention import RetentionLimits
 from tests.harness import trees
 from tests.harness.checkpointed_session import CheckpointedSession, state
 from tests.harness.faults import faults

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from agent_dev.checkpoint import restore_plan
 from agent_dev.checkpoint.restore_plan import DIRECTORY, FILE, WHITEOUT, Node, plan_restore
-from agent_dev.retention import RetainedItem, RetentionLimits, select_expired
+from agent_dev.snapshot_retention import RetainedItem, RetentionLimits, select_expired
 
 MINUTE = 60 * 10**9
 NOW = 10**18

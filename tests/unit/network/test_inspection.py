@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from agent_dev.network.access import Denied
 from agent_dev.network.inspection import Inspection
 from agent_dev.network.protocols.client_hello import ClientHelloReader
-from agent_dev.network.refusal import refusal_bytes
+from agent_dev.network.refusal_responses import refusal_bytes
 
 NAME = "api.example.org"
 GET = b"GET / HTTP/1.1\r\nHost: api.example.org\r\n\r\n"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from agent_dev.config.detach_key import TerminalKey, parse_detach_key
 from agent_dev.sandbox.attaching.history import BANK, History, create_memory
 from agent_dev.sandbox.attaching.key_input import DetachKey
-from agent_dev.sandbox.attaching.modes import modes_after
+from agent_dev.sandbox.attaching.output_modes import modes_after
 from agent_dev.sandbox.attaching.replay import make_replay, without_queries
 
 CTRL_BACKSLASH = b"\x1c"

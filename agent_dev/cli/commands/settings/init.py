@@ -4,7 +4,7 @@ import os
 
 from agent_dev.agents.startable import find_installed
 from agent_dev.cli.console import notify, warn, write_stdout
-from agent_dev.cli.render import machine as output
+from agent_dev.cli.render import plans as output
 from agent_dev.cli.render.format import print_line
 from agent_dev.cli.setup import config_file, options, questions
 from agent_dev.cli.setup.ask import SetupDecision, ask_user

@@ -4,7 +4,7 @@ import os
 import sys
 
 from agent_dev.cli.parser import make_parser
-from agent_dev.cli.render import machine as output
+from agent_dev.cli.render import plans as output
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UsageError

@@ -2,7 +2,7 @@
 
 import pytest
 
-from agent_dev.sandbox.refusals import ProtectedPaths, RequestedPath, mount_points, refusal_reason
+from agent_dev.sandbox.unsafe_paths import ProtectedPaths, RequestedPath, mount_points, refusal_reason
 
 HOME, STATE, AGENT_HOME = "/home/ada", "/home/ada/.local/state/agent-dev", "/home/ada/aihome"
 GROUND = ProtectedPaths(

@@ -1,4 +1,4 @@
-"""Print plans, profiles and the state of this machine as text or JSON."""
+"""Print plans of sandboxes, profiles and the state of this machine as text or JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
 

@@ -4,7 +4,7 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import Protocol
 
-from agent_dev.network import refusal
+from agent_dev.network import refusal_responses
 from agent_dev.network.connection import Connection, read_first
 from agent_dev.network.connection_log import DENY
 from agent_dev.network.inspection import Inspection
@@ -48,7 +48,7 @@ async def _relay(connection: Connection, server: socket.socket, first: bytes, in
 
     def late_refusal(why: str) -> bytes:
         is_http = inspection is not None and inspection.protocol == "http"
-        return refusal.http_refusal(connection.refusal_text(why)) if is_http else b""
+        return refusal_responses.http_refusal(connection.refusal_text(why)) if is_http else b""
 
     with server:
         try:
