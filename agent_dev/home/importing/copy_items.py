@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from agent_dev.home.importing import documents, record, settings_rules
+from agent_dev.home.importing.find_items import Importer
 from agent_dev.home.importing.items import LOGIN, SAME, Item, LeftOut
-from agent_dev.home.importing.offer import Importer
 from agent_dev.home.importing.source import CHANGED, LARGEST_FILE, digest
 from agent_dev.home.importing.target import Changed
 

@@ -13,8 +13,8 @@ from agent_dev.config import validators
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.home.importing.copy_items import CopiedItems, copy_items
+from agent_dev.home.importing.find_items import Importer
 from agent_dev.home.importing.items import LOGIN, SAME, Item, LeftOut, Offer
-from agent_dev.home.importing.offer import Importer
 from agent_dev.home.importing.source import CHANGED
 from agent_dev.session.sessions import CommandContext
 
