@@ -1,6 +1,6 @@
-"""Print plans of sandboxes, profiles and the state of this machine as text or JSON."""
+"""Print plans of sandboxes, and profiles, as text or JSON."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable
 
 from agent_dev.cli.render.format import print_json, print_line, print_wrapped
 from agent_dev.overlay.labels import format_count
@@ -9,12 +9,10 @@ from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from agent_dev.run.doctor import Finding
     from agent_dev.run.show import RunPreview
 
 _DETAILS = ("path", "env")
 _SYSTEM = ("/usr ", "/opt ", "/bin ", "/sbin ", "/lib", "/etc", "/proc", "/dev", "/sys", "/run", "/tmp ", "/var/tmp ")
-_MARKS = {"well": "✓", "lacking": "-", "wrong": "✗"}
 
 
 def print_run_plan(value: "RunPreview", *, as_json: bool, with_defaults: bool) -> None:
@@ -48,23 +46,3 @@ def print_profiles(known: Iterable[tuple[str, str, str]], *, as_json: bool) -> N
         return
     for profile, path, about in known:
         print_wrapped(f"{profile:<12} {about}  ({path})")
-
-
-def print_findings(found: "Sequence[Finding]", *, as_json: bool) -> None:
-    """Print the findings of doctor."""
-    if as_json:
-        rows = [
-            {"check": one.subject, "result": one.result, "failed": one.has_failed, "hint": one.remedy or None} for one in found
-        ]
-        print_json({"version": 1, "findings": rows})
-        return
-    for line in finding_lines(found):
-        print_wrapped(line)
-
-
-def finding_lines(found: "Sequence[Finding]") -> Iterator[str]:
-    """Return a line for each finding, and one for its hint."""
-    for one in found:
-        yield f"{_MARKS[one.state]} {visible(one.subject)}: {visible(one.result)}"
-        if one.remedy:
-            yield f"    hint: {one.remedy}"

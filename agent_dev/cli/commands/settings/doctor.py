@@ -5,7 +5,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from agent_dev.cli.parser import make_parser
-from agent_dev.cli.render import plans as output
+from agent_dev.cli.render import doctor as output
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS
 from agent_dev.session.sessions import CommandContext
