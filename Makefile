@@ -7,6 +7,9 @@ AS_USER := $(if $(filter 0,$(shell id -u)),.ci/as-user)
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) \* 2)
 PYTEST := .ci/in-memory $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
 
+# These fork pytest thousands of times, which takes twice as long in a process that has collected all tests: run them first.
+FORKING_TESTS := tests/disk tests/faults tests/histories
+
 REAL_AGENTS := tests/sandbox/agents/test_real_agents.py
 
 .PHONY: help setup demo test test-all test-agents check bench clean
@@ -27,7 +30,8 @@ test: ## Set up, then run a share of the tests as an ordinary user (see CONTRIBU
 
 test-all: ## Set up, then run every test as an ordinary user
 	@.ci/setup --tests
-	$(PYTEST)
+	$(PYTEST) $(FORKING_TESTS)
+	$(PYTEST) $(addprefix --ignore=,$(FORKING_TESTS))
 
 test-agents: ## Set up, then install all sixteen agents, let each do a task, and report which passed (see CONTRIBUTING.md)
 	@.ci/setup --tests
