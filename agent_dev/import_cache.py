@@ -149,9 +149,9 @@ def _is_current(name: str) -> bool:
 
 
 def note_start() -> None:
-    """Note that what has been imported is what a start needs."""
+    """Note that what has been imported is what a start needs, unless it parsed YAML, which few starts have to."""
     if _CachedLoader.is_outdated:
-        _CachedLoader.needed = tuple(_CachedLoader.imported)
+        _CachedLoader.needed = () if "yaml" in sys.modules else tuple(_CachedLoader.imported)
 
 
 def can_be_renewed() -> bool:
@@ -159,7 +159,13 @@ def can_be_renewed() -> bool:
 
     Only in a virtual environment, which is removed with all its files: no other installer would remove this one.
     """
-    if not _CachedLoader.is_outdated or sys.dont_write_bytecode or sys.pycache_prefix or sys.flags.optimize:
+    if (
+        not _CachedLoader.is_outdated
+        or not _CachedLoader.needed
+        or sys.dont_write_bytecode
+        or sys.pycache_prefix
+        or sys.flags.optimize
+    ):
         return False
     if sys.prefix == sys.base_prefix:
         return False

@@ -158,3 +158,9 @@ def test_a_program_that_its_user_cannot_write_needs_no_renewal(program: Path) ->
         assert counts(program)[::2] == (0, os.getuid() == 0)  # root can write everywhere
     finally:
         folder.chmod(0o755)
+
+
+def test_a_start_that_parses_yaml_does_not_write_the_file(program: Path) -> None:
+    cache(program).unlink()
+    assert python(program, "-P", "-c", f"{USE}import yaml\n{START}print(import_cache.can_be_renewed())") == "False\n"
+    assert python(program, "-P", "-c", f"{USE}{START}print(import_cache.can_be_renewed())") == "True\n"
