@@ -52,6 +52,7 @@ class _CachedLoader(_SourceLoader):
 
     index: "Index" = {}  # noqa: RUF012
     offset = 0  # of the modules in the file
+    start: "Start" = _NO_START
     is_outdated = False
     needed: "tuple[str, ...]" = ()  # by a start
 
@@ -83,20 +84,27 @@ class _CachedLoader(_SourceLoader):
         return super().get_code(fullname)
 
 
-def use(*, is_start: bool = True) -> None:
-    """Import modules from the file from now on, if there is one; if an agent is started, those of a start at once."""
+def use() -> None:
+    """Import modules from the file from now on, if there is one."""
     if sys.flags.optimize:
         return  # the file has code with assertions and docstrings
-    _CachedLoader.index, _CachedLoader.offset, start = _read_index()
+    _CachedLoader.index, _CachedLoader.offset, _CachedLoader.start = _read_index()
+    _CachedLoader.is_outdated = not _CachedLoader.index
+    _CachedLoader.needed = _CachedLoader.start[0]
     sys.meta_path.insert(0, _CachedLoader)
-    _CachedLoader.needed = start[0]
-    if start[0] and not is_start:
+
+
+def import_start() -> None:
+    """Import the modules of a start at once, if the file is used; call it only where an agent is started."""
+    if _CachedLoader not in sys.meta_path:
         return
-    _CachedLoader.is_outdated = not start[0] or not all(map(_is_current, start[0])) or not _import_start(*start)
+    names = _CachedLoader.start[0]
+    if not names or not all(map(_is_current, names)) or not _import_all(*_CachedLoader.start):
+        _CachedLoader.is_outdated = True
 
 
-def _import_start(names: "Sequence[str]", offset: int, length: int, checksum: int) -> bool:
-    """Import the modules of a start without the import system; return False if they are damaged.
+def _import_all(names: "Sequence[str]", offset: int, length: int, checksum: int) -> bool:
+    """Import modules without the import system; return False if they are damaged.
 
     Each module finds those that it imports already imported.
     """

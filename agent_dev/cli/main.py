@@ -120,6 +120,7 @@ def _run_transaction(rest: list[str], options: RunOptions, environ: dict[str, st
         from agent_dev.cli import work  # imports bundles
 
         return work.run(rest[1:], environ)
+    import_cache.import_start()
     from agent_dev.cli import tx  # not needed by a run
 
     return tx.run(rest[1:], options, environ)
@@ -219,6 +220,7 @@ def _review(outcome: "RunOutcome", request: RunRequest) -> int:
 
 def _run_to_end(request: RunRequest) -> "RunOutcome":
     try:
+        import_cache.import_start()
         from agent_dev.run import run as command
 
         if request.options.name:

@@ -15,6 +15,7 @@ from tests.harness.scale import seeded_random
 SOURCE = Path(__file__).parents[3] / "agent_dev"
 USE = "from agent_dev import import_cache\nimport_cache.use()\n"
 START = (
+    "import_cache.import_start()\n"
     "import agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session, agent_dev.sandbox.joining.service\n"
     "import_cache.note_start()\n"
 )
@@ -69,10 +70,10 @@ def test_all_modules_of_a_start_are_imported_from_the_file(program: Path) -> Non
 
 
 def test_what_starts_no_agent_imports_only_what_it_needs(program: Path) -> None:
-    few = USE.replace("use()", "use(is_start=False)") + "import agent_dev.value, sys\n"
+    few = "import agent_dev.value, sys\n"
     shown = "print([name for name in sys.modules if name.startswith('agent_dev.')], import_cache.can_be_renewed())"
 
-    assert python(program, "-P", "-c", few + shown) == "['agent_dev.import_cache', 'agent_dev.value'] False\n"
+    assert python(program, "-P", "-c", USE + few + shown) == "['agent_dev.import_cache', 'agent_dev.value'] False\n"
 
 
 def test_a_changed_module_is_imported_from_its_source(program: Path) -> None:
