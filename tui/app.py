@@ -23,6 +23,7 @@ from tui.effects import (
     Apply,
     AssessRisks,
     CountDeletions,
+    DeclineCommits,
     EditConflict,
     Effect,
     ImportCommits,
@@ -220,7 +221,16 @@ class ReviewApp(App[None], inherit_bindings=False):
                 if must_start:
                     # After the paint: the worker would hold the interpreter lock while the cursor moves.
                     self.call_after_refresh(self._start_reading)
-            case Resolve() | Search() | AssessRisks() | CountDeletions() | Apply() | LoadEntries() | ImportCommits():
+            case (
+                Resolve()
+                | Search()
+                | AssessRisks()
+                | CountDeletions()
+                | Apply()
+                | LoadEntries()
+                | ImportCommits()
+                | DeclineCommits()
+            ):
                 self.run_worker(lambda: self._work.run_effect(effect), thread=True)
             case EditConflict(key):
                 self._edit(key)

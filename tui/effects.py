@@ -93,11 +93,18 @@ class LoadEntries:
 
 @dataclass(frozen=True, slots=True)
 class ImportCommits:
-    """Import or decline commits, given newest first; results in OperationFinished."""
+    """Import commits, given newest first; results in OperationFinished."""
 
     ids: tuple[str, ...]
     mode: ImportMode
     name: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class DeclineCommits:
+    """Decline commits; results in OperationFinished."""
+
+    ids: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,5 +114,5 @@ class Quit:
     saves_selection: bool = True
 
 
-SlowEffect = Resolve | Search | AssessRisks | CountDeletions | Apply | LoadEntries | ImportCommits
+SlowEffect = Resolve | Search | AssessRisks | CountDeletions | Apply | LoadEntries | ImportCommits | DeclineCommits
 Effect = LoadDiff | EditConflict | ViewFile | RunAction | SlowEffect | Quit

@@ -175,7 +175,11 @@ class ReviewedSession(Protocol):
         ...
 
     def import_commits(self, ids: Sequence[str], mode: ImportMode, name: str) -> OperationResult:
-        """Import or decline commits, newest first; `name`: of the new branch, if any. Slow; must not be interrupted."""
+        """Import commits, given newest first; `name` is that of the new branch, if any. Slow; must not be interrupted."""
+        ...
+
+    def decline_commits(self, ids: Sequence[str]) -> OperationResult:
+        """Decline commits. Slow; must not be interrupted."""
         ...
 
     def next_conflicts(self) -> "ReviewedSession | None":

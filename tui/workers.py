@@ -15,6 +15,7 @@ from tui.effects import (
     Apply,
     AssessRisks,
     CountDeletions,
+    DeclineCommits,
     ImportCommits,
     LoadDiff,
     LoadEntries,
@@ -181,12 +182,19 @@ class Worker:
                 self._report(RisksAssessed(self._source.assess_risks(keys)))
             case CountDeletions(selection):
                 self._report(DeletionsCounted(selection, self._source.count_deletions(selection)))
-            case Apply(selection):
-                self._report(_finished(self._source.merge(selection, self._progress_reporter())))
             case LoadEntries(tab):
                 self._report(EntriesLoaded(tab, self._source.read_commits()))
+            case Apply() | ImportCommits() | DeclineCommits():
+                self._report(_finished(self._run_operation(effect)))
+
+    def _run_operation(self, effect: Apply | ImportCommits | DeclineCommits) -> OperationResult:
+        match effect:
+            case Apply(selection):
+                return self._source.merge(selection, self._progress_reporter())
             case ImportCommits(ids, mode, name):
-                self._report(_finished(self._source.import_commits(ids, mode, name)))
+                return self._source.import_commits(ids, mode, name)
+            case DeclineCommits(ids):
+                return self._source.decline_commits(ids)
 
     def _describe_resolved(self, key: Key, answers: Resolutions) -> str:
         merged = self._source.line_merge(key)

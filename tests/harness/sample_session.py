@@ -103,6 +103,7 @@ class Sample:
         self.changes = ChangeSet(_changes())
         self.merges: list[Selection] = []
         self.imports: list[tuple[tuple[str, ...], ImportMode, str]] = []
+        self.declined: list[tuple[str, ...]] = []
 
     def read_content(self, key: Key) -> ContentPair:
         """Return the contents of shop/basket.py, or short ones."""
@@ -173,6 +174,11 @@ class Sample:
         return OperationResult(
             ("imported 2f8c1d0e6b Take discounts off the total", "branch main is at 2f8c1d0e6b (agent-dev undo)"), 0
         )
+
+    def decline_commits(self, ids: Sequence[str]) -> OperationResult:
+        """Record the request."""
+        self.declined.append(tuple(ids))
+        return OperationResult(("1 commit declined (agent-dev undo)",), 0)
 
     def next_conflicts(self) -> None:
         """Return None: there are no conflicts between commits."""

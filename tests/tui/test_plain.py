@@ -202,7 +202,6 @@ BOTH = ("2f8c1d0e6b", "9ab03e77c1")
         (("o", "n", "y", "y", "y"), [(BOTH[:1], ImportMode.ONTO_BRANCH, "")]),
         (("o", "n", "n"), []),
         (("o", "n", "y", "n"), []),
-        (("d",), [(BOTH, ImportMode.DECLINED, "")]),
         (("n",), []),
         (("a", "y", "n"), []),
         (("a", "q"), []),
@@ -212,6 +211,12 @@ BOTH = ("2f8c1d0e6b", "9ab03e77c1")
 )
 def test_answers_decide_which_commits_are_imported(answers: tuple[str, ...], expected: list[object]) -> None:
     assert run_import(Sample(), *answers)[0] == expected
+
+
+def test_all_commits_can_be_declined() -> None:
+    source = Sample()
+    assert run_import(source, "d")[0] == []
+    assert source.declined == [BOTH]
 
 
 def test_a_risky_path_of_commits_is_shown_before_its_question() -> None:

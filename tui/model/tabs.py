@@ -43,9 +43,8 @@ class TabEntry:
 
 
 class ImportMode(Enum):
-    """A mode of importing commits; `DECLINED`: do not import them."""
+    """A mode of importing commits."""
 
     ONTO_BRANCH = "onto your branch"
     NEW_BRANCH = "as a new branch"
     SQUASHED = "squashed"
-    DECLINED = "declined"

@@ -23,7 +23,6 @@ class _Commits(Questioner):
     def __init__(self, source: ReviewedSession, line_io: LineIO) -> None:
         super().__init__(line_io)
         self._source = source
-        self._is_declined = False
 
     def run(self) -> OperationResult | None:
         """Ask and import."""
@@ -35,21 +34,18 @@ class _Commits(Questioner):
         for row in rows:
             self.print_line(f"  {RISK_SIGN if row.risky_paths else ' '} {row.title}")
         try:
-            selected = self._ask_which(every)
-            if self._is_declined:
-                return self._source.import_commits(tuple(row.id for row in selected), ImportMode.DECLINED, "")
-            selected = self._confirm_risks(selected)
+            letter = self.ask_without_typeahead("import them?", "aodn", "a: all; o: one by one; d: decline all of them; n: none")
+            if letter == "n":
+                return None
+            if letter == "d":
+                return self._source.decline_commits(_ids(every))
+            selected = self._confirm_risks(every if letter == "a" else self._ask_each(every))
             return self._import(selected) if selected else None
         except QuestionsQuit:
             self.print_line("no commit was imported; they stay in the session")
             return None
 
-    def _ask_which(self, every: tuple[TabEntry, ...]) -> tuple[TabEntry, ...]:
-        letter = self.ask_without_typeahead("import them?", "aodn", "a: all; o: one by one; d: decline all of them; n: none")
-        if letter == "d":
-            self._is_declined = True
-        if letter != "o":
-            return () if letter == "n" else every
+    def _ask_each(self, every: tuple[TabEntry, ...]) -> tuple[TabEntry, ...]:
         ids = set()
         for number, row in enumerate(reversed(every), 1):
             self.print_line("")
@@ -84,7 +80,7 @@ class _Commits(Questioner):
         mode, name = _MODES[letter], ""
         while mode is ImportMode.NEW_BRANCH and not name:
             name = self.ask_line("name of the new branch: ")
-        ended = self._source.import_commits(tuple(row.id for row in selected), mode, name)
+        ended = self._source.import_commits(_ids(selected), mode, name)
         if ended.may_have_changed:
             return ended
         for line in ended.lines:
@@ -105,3 +101,7 @@ class _Commits(Questioner):
             plain.ask_changes(source, self._talk)
             ended, source = source.result, source.next_conflicts()
         return ended
+
+
+def _ids(rows: tuple[TabEntry, ...]) -> tuple[str, ...]:
+    return tuple(row.id for row in rows)

@@ -8,7 +8,7 @@ from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import MAX_FEW_DELETIONS, ChangeKind, Risk
 from agent_dev.overlay.labels import format_count
-from tui.effects import Apply, AssessRisks, CountDeletions, ImportCommits, Quit
+from tui.effects import Apply, AssessRisks, CountDeletions, DeclineCommits, Effect, ImportCommits, Quit
 from tui.events import (
     NO,
     ONE_BY_ONE,
@@ -31,7 +31,7 @@ from tui.source import Ending
 from tui.state import Prompt, ScreenPage, State, Transition, with_selection
 from tui.update import navigation
 
-IMPORT_MODES = (ImportMode.ONTO_BRANCH, ImportMode.NEW_BRANCH, ImportMode.SQUASHED)  # answers to "how to import", after No
+IMPORT_MODES = tuple(ImportMode)  # answers to "how to import", after No
 _ANSWER_COUNTS = {
     ScreenPage.DELETIONS: 2,
     ScreenPage.SUMMARY: 2,
@@ -189,9 +189,17 @@ def _ask_decline(state: State) -> State:
 
 
 def start_import(state: State, mode: ImportMode, name: str = "") -> Transition:
-    """Start the import of the selected commits, or decline them."""
-    ids = tuple(one.id for one in state.selected_commit_entries)
-    return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (ImportCommits(ids, mode, name),)
+    """Start the import of the selected commits."""
+    return _start(state, ImportCommits(_selected_ids(state), mode, name))
+
+
+def _selected_ids(state: State) -> tuple[str, ...]:
+    return tuple(one.id for one in state.selected_commit_entries)
+
+
+def _start(state: State, effect: Effect) -> Transition:
+    """Start what changes the user's files or the session, and show its progress."""
+    return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (effect,)
 
 
 def _answer(state: State, answer: int) -> Transition:
@@ -214,9 +222,9 @@ def _confirm(state: State) -> Transition:
         case ScreenPage.DELETIONS:
             return replace(state, page=ScreenPage.SUMMARY, focused_answer=NO), ()
         case ScreenPage.SUMMARY:
-            return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (Apply(state.selection),)
+            return _start(state, Apply(state.selection))
         case ScreenPage.DECLINE:
-            return start_import(state, ImportMode.DECLINED)
+            return _start(state, DeclineCommits(_selected_ids(state)))
         case ScreenPage.CONFLICTS:
             return replace(state, page=ScreenPage.REVIEW, resolves_next=True), (Quit(),)
         case ScreenPage.QUIT:

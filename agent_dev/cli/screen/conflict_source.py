@@ -180,6 +180,10 @@ class ConflictSource:
         """Import nothing: no commit can be selected here."""
         return OperationResult((), FAILURE, may_have_changed=False)
 
+    def decline_commits(self, _ids: Sequence[str]) -> OperationResult:
+        """Decline nothing: no commit can be selected here."""
+        return OperationResult((), FAILURE, may_have_changed=False)
+
     def next_conflicts(self) -> "ConflictSource | None":
         """Return the conflicts of a later commit."""
         return self._next

@@ -274,12 +274,10 @@ class ReviewSource:
             return find_change_commits(self._review)
 
     def import_commits(self, ids: Sequence[str], strategy: ImportMode, name: str) -> OperationResult:
-        """Import commits, or decline them."""
+        """Import commits."""
         self._conflict_source = None
         self._review.wait_until_free()
         with self._lock:
-            if strategy is ImportMode.DECLINED:
-                return self._ended(commits_reader.decline(self._review, self._store, ids))
             try:
                 retry = commits_reader.make_importer(
                     self._review, self._store, ids, (strategy, name), with_trailers=self._with_trailers
@@ -291,6 +289,13 @@ class ReviewSource:
             name_and_root, folder = (self.session, self.root), self._review.session.folder
             self._conflict_source = ConflictSource(done, retry, name_and_root, self._review.environ, folder)
         return self._ended(ended)
+
+    def decline_commits(self, ids: Sequence[str]) -> OperationResult:
+        """Decline commits."""
+        self._conflict_source = None
+        self._review.wait_until_free()
+        with self._lock:
+            return self._ended(commits_reader.decline(self._review, self._store, ids))
 
     def _ended(self, ended: OperationResult) -> OperationResult:
         ended = replace(ended, has_rest=self._has_rest())

@@ -8,7 +8,7 @@ from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, Risk
 from agent_dev.overlay.selection import Selection
 from tests.unit.tui.tui_states import after
-from tui.effects import Apply, Effect, ImportCommits, LoadEntries, Quit
+from tui.effects import Apply, DeclineCommits, Effect, ImportCommits, LoadEntries, Quit
 from tui.events import (
     NO,
     YES,
@@ -168,7 +168,7 @@ def test_commits_can_be_imported_as_one_squashed_commit() -> None:
 def test_declining_asks_first_and_needs_no_answer_about_risks() -> None:
     state = after(opened(RISKY), Toggled(), DeclineRequested())
     assert (state.page, state.focused_answer) == (ScreenPage.DECLINE, NO)
-    assert asked(state, Answered(YES)) == (ImportCommits(("bbbb",), ImportMode.DECLINED),)
+    assert asked(state, Answered(YES)) == (DeclineCommits(("bbbb",)),)
     assert asked(state, Answered(NO)) == asked(state, Cancelled()) == ()
     lines = [line.text for line in commits.decline_summary(state, 40)]
     assert lines[0] == "  bbbb two"
