@@ -40,7 +40,7 @@ class GatewaySockets:
 
 def load(options: GatewayOptions) -> GatewayParts:
     """Read rules and keys, open the log. Raises ValueError, OSError."""
-    live = LiveRules(options.allow, options.deny, options.folder, options.remembered)
+    live = LiveRules(options.allow, options.deny, options.folder, (options.remembered, options.remembered_mark))
     log = ConnectionLog(f"{options.folder}/{LOG}")
     return GatewayParts(options, live, log, _handlers(options, log))
 

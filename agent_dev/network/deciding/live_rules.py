@@ -4,13 +4,12 @@ Answers for the session are kept in its folder, so that they apply when it is re
 profile.
 """
 
-import os
-
 from agent_dev.config.network_rules import RuleSet, parse_rules
 from agent_dev.config.remembered_rules import ALLOW, DENY, RememberedRules, read_rules
 from agent_dev.errors import InvalidConfiguration
 from agent_dev.fs import checksummed_json
 from agent_dev.fs.state_files import replace_file
+from agent_dev.network.gateway_options import file_mark
 
 _SESSION_FILE = "network-rules.json"
 _MAX_SIZE = 1 << 20  # bytes
@@ -19,13 +18,18 @@ _MAX_SIZE = 1 << 20  # bytes
 class LiveRules:
     """The rules in force, to which answers are added."""
 
-    def __init__(self, allow: tuple[str, ...], deny: tuple[str, ...], folder: str, remembered: str) -> None:
-        """Take the rules of the settings, the session's folder and the profile's file. Raises ValueError."""
+    def __init__(
+        self, allow: tuple[str, ...], deny: tuple[str, ...], folder: str, remembered: tuple[str, tuple[int, ...]]
+    ) -> None:
+        """Take the rules of the settings and those in the session's folder. Raises ValueError.
+
+        `remembered`: the profile's file, and its mark when its rules were taken into the settings.
+        """
         self._allow, self._deny = allow, deny
-        self._folder, self._remembered = folder, remembered
+        self._folder = folder
+        self._remembered, self._seen = remembered
         self._session = read_session_rules(folder)
-        self._always = RememberedRules()  # those at the start are in the settings
-        self._seen = self._signature()
+        self._always = RememberedRules()
         self.current: RuleSet = self._parsed()
 
     def add_for_session(self, field: str, rule: str) -> None:
@@ -43,7 +47,7 @@ class LiveRules:
 
     def read_changes(self) -> None:
         """Read the profile's file again if it has changed; a damaged one adds nothing."""
-        now = self._signature()
+        now = file_mark(self._remembered)
         if now == self._seen:
             return
         self._seen = now
@@ -52,13 +56,6 @@ class LiveRules:
         except (InvalidConfiguration, OSError):
             return
         self.current = self._parsed()
-
-    def _signature(self) -> tuple[int, ...]:
-        try:
-            status = os.stat(self._remembered)
-        except OSError:
-            return ()
-        return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
     def _parsed(self) -> RuleSet:
         more = (self._session, self._always)

@@ -3,7 +3,7 @@
 from agent_dev.config.load import remembered_path
 from agent_dev.environment import PROXY_ENV
 from agent_dev.fs import cache
-from agent_dev.network.gateway_options import LOG, GatewayOptions
+from agent_dev.network.gateway_options import LOG, GatewayOptions, file_mark
 from agent_dev.network.handle import GatewayHandle
 from agent_dev.network.published.listening import local_listening_ports
 from agent_dev.notification import NotificationSettings
@@ -29,12 +29,14 @@ def start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[s
     """Start the gateway of a session early. Without `can_ask`, `ask` is like `allow`: nobody would find the questions."""
     profile = prepared.settings.profile
     untrusted = (*prepared.untrusted_paths, session.folder)
+    remembered = remembered_path(prepared.machine.home, environ, profile.name)
     options = GatewayOptions(
         mode="allow" if profile.net == "ask" and not can_ask else profile.net,
         allow=profile.allow,
         deny=profile.deny,
         folder=session.folder,
-        remembered=remembered_path(prepared.machine.home, environ, profile.name),
+        remembered=remembered,
+        remembered_mark=file_mark(remembered),
         ask_seconds=profile.ask_seconds,
         notifications=NotificationSettings(profile.notify, profile.notify_command, environ, untrusted),
         publish=profile.publish,

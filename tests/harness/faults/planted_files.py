@@ -38,7 +38,7 @@ def write_questions(folder: str) -> None:
 
 def write_rules(folder: str) -> None:
     """Write the rules that answers added for a session."""
-    LiveRules((), (), folder, f"{folder}/none").add_for_session(ALLOW, "example.invalid:443")
+    LiveRules((), (), folder, (f"{folder}/none", ())).add_for_session(ALLOW, "example.invalid:443")
 
 
 def write_published(folder: str) -> None:
