@@ -5,6 +5,7 @@ of the test, and its command line is that of the process it was forked from. So 
 a terminal, and those of containment, execute the program as a user does, and all do with AGENT_DEV_TEST_FORK=0.
 """
 
+import atexit
 import gc
 import importlib
 import json
@@ -119,11 +120,15 @@ def _server(identity: tuple[object, ...]) -> socket.socket:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, _LARGEST_REQUEST)
     with theirs:
-        _servers.append(subprocess.Popen([sys.executable, "-P", __file__], stdin=theirs.fileno(), env=_LOCALE, cwd="/"))
+        process = subprocess.Popen([sys.executable, "-P", __file__], stdin=theirs.fileno(), env=_LOCALE, cwd="/")
+    atexit.register(_end, ours, process)
     return ours
 
 
-_servers: list[subprocess.Popen[bytes]] = []  # referenced, so that none is reported as left behind
+def _end(server: socket.socket, process: subprocess.Popen[bytes]) -> None:
+    server.close()
+    process.kill()  # a fork of a test may still hold the socket
+    process.wait()
 
 
 # The process that has imported the program
