@@ -2,7 +2,9 @@
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from copy import copy
+from inspect import signature
 from typing import Any
 
 import pyte
@@ -33,6 +35,21 @@ class SequenceFilter:
         return clean[:end]
 
 
+def _ignoring_excess(method: Callable[..., None]) -> Callable[..., None]:
+    """Return a handler of a CSI sequence that ignores what pyte fails at: excess parameters, unknown private ones and values."""
+    parameters = signature(method).parameters.values()
+    own = [one for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD and one.name != "private"]
+    limit = None if any(one.kind is one.VAR_POSITIONAL for one in parameters) else len(own)
+    knows_private = any(one.name == "private" or one.kind is one.VAR_KEYWORD for one in parameters)
+
+    def handle(*values: int, **keywords: bool) -> None:
+        if knows_private or not keywords:
+            with suppress(UnboundLocalError, AssertionError):  # an unknown part to erase, a region that is not set
+                method(*values[:limit], **keywords)
+
+    return handle
+
+
 class Screen(pyte.Screen):
     """A pyte screen with replies to queries and an alternate screen."""
 
@@ -41,6 +58,8 @@ class Screen(pyte.Screen):
         self._main: tuple[dict[int, Any], pyte.screens.Cursor] | None = None
         self._saved_cursor = (1, 1)  # position when the alternate screen was last entered
         super().__init__(cols, rows)
+        for name in set(pyte.Stream.csi.values()):
+            setattr(self, name, _ignoring_excess(getattr(self, name)))
 
     def write_process_input(self, data: str) -> None:
         """Send the reply to a query about the cursor or the device."""
