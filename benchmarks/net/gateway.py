@@ -3,15 +3,15 @@
 The servers and the gateway share one machine, so the throughput compares two copies through sockets with one.
 """
 
+import asyncio
 import contextlib
 import json
-import socket
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
+from typing import cast
 
 from benchmarks import measure, process
 from benchmarks.measure import Figures, Row, Section
@@ -22,6 +22,7 @@ from tests.harness.program import children, open_descriptors
 _MIB = 1024
 _CONNECTIONS, _IDLE = 1000, 2048
 _PYTHON = "/usr/bin/python3"
+_BLOCK = memoryview(bytes(1 << 20))
 _START_LIMIT = 5.0  # ms more than with `host`
 _LIMITS = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "with idle": 1000.0}  # ms
 _MEMORY = 40  # MiB of the gateway with _CONNECTIONS
@@ -231,24 +232,37 @@ def _server() -> Iterator[int]:
             one.kill()
 
 
-def _answer(client: socket.socket) -> None:
-    block = bytes(1 << 20)
-    with client:
-        while size := client.recv(8, socket.MSG_WAITALL):
-            left = int.from_bytes(size, "big")
-            while left:
-                left -= client.send(memoryview(block)[: min(left, len(block))])
+class _Sending(asyncio.Protocol):
+    """Sends as many bytes as each number of 8 bytes says."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast("asyncio.Transport", transport)
+        self._received, self._left = b"", 0
+
+    def data_received(self, data: bytes) -> None:
+        self._received += data
+        while len(self._received) >= 8:
+            self._left += int.from_bytes(self._received[:8], "big")
+            self._received = self._received[8:]
+        self.resume_writing()
+
+    def pause_writing(self) -> None:
+        self._is_full = True
+
+    def resume_writing(self) -> None:
+        self._is_full = False
+        while self._left and not self._is_full:
+            size = min(self._left, len(_BLOCK))
+            self._left -= size
+            self._transport.write(_BLOCK[:size])
 
 
-def serve() -> None:
-    """Serve on a free port, which is printed, until killed."""
-    threading.stack_size(128 << 10)
-    with socket.create_server(("127.0.0.1", 0), backlog=4096) as server:
-        print(server.getsockname()[1], flush=True)
-        while True:
-            client, _ = server.accept()
-            threading.Thread(target=_answer, args=(client,), daemon=True).start()
+async def serve() -> None:
+    """Serve on a free port, which is printed, until killed: with one thread, so that it takes little of the two processors."""
+    server = await asyncio.get_running_loop().create_server(_Sending, "127.0.0.1", 0, backlog=4096)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    await server.serve_forever()
 
 
 if __name__ == "__main__":
-    serve()
+    asyncio.run(serve())
