@@ -53,9 +53,9 @@ def finish_attachment(attachment: client.Attachment, greeting: Greeting, request
 
 
 def _end_line() -> None:
-    """End the line at which the agent's output stopped."""
+    """End the line at which the agent's output stopped, and clear what an agent without the alternate screen drew below it."""
     try:
-        os.write(2, b"\n")
+        os.write(2, b"\n\x1b[J" if os.isatty(2) else b"\n")
     except OSError:
         return  # the terminal is gone
 

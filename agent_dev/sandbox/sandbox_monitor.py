@@ -193,6 +193,9 @@ class SandboxMonitor:
                 self._continue_agent()
             else:
                 self._suspend()
+        elif self._is_continued and self._terminal.is_detachable:  # by a client that attaches: the agent is not stopped
+            self._is_continued = False
+            self._terminal.resume()
         elif self._is_continued:
             self._resume()
 

@@ -247,6 +247,7 @@ SIZES = """if True:
             last = size
             os.write(1, b"size %dx%d.\\n" % (size.lines, size.columns))
     signal.signal(signal.SIGWINCH, draw)
+    signal.signal(signal.SIGCONT, lambda *_: os.write(1, b"continued"))
     os.write(1, b"begun\\n")
     while True: signal.pause()
 """
@@ -260,6 +261,15 @@ def test_attach_makes_a_program_redraw_at_an_equal_size(shell: Shell, agent_dev:
     with other_terminal(agent_dev, "attach") as terminal:
         seen = terminal.wait_raw(b"size 23x80.")
         terminal.wait_raw(b"size 24x80.", start=seen)
+        assert b"continued" not in terminal.raw  # many programs then draw anew, below what they have drawn
+
+
+def test_what_an_agent_drew_below_the_cursor_is_cleared_at_detach(shell: Shell) -> None:
+    shell.send("ad sh -c 'printf \"above\\n> \\n\\n\\n\\nbelow-$((1+1))\\033[4A\\033[3G\"; read x'\r")
+    shell.wait_for("below-2")
+    detach(shell)
+    assert "below-2" not in shell.text()
+    assert "above" in shell.text()
 
 
 def test_a_session_can_be_started_detached_without_a_terminal(shell: Shell, agent_dev: AgentDev) -> None:
