@@ -86,7 +86,7 @@ if ! "$prefix/bin/$program" --version; then
     exit 4
 fi
 """
-_NEWEST_NPM = 'npm view --loglevel error "$1" version'
+_NEWEST_NPM = 'NPM_CONFIG_UPDATE_NOTIFIER=false npm view --loglevel error "$1" version'
 _NEWEST_PYPI = 'python3 -m pip index versions "$1" 2>/dev/null | sed -n "s/^[^(]*(\\([^)]*\\)).*/\\1/p"'
 
 

@@ -39,9 +39,12 @@ def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[s
     """Install an agent and say so; return the exit code: 0, or 1 if it is not usable afterwards."""
     notify(f"installing {agent.name} ({agent.entry.package}) in {agent.home}")
     code = install_agent(agent, version, options, environ, notify)
-    if code:
-        warn(f"{agent.name} is not installed: {_REASONS.get(code, f'the installation ended with status {code}')}")
-        return FAILURE
     installed = catalogue.find_agent(agent.name, options, environ) or agent
+    if code:
+        reason = _REASONS.get(code, f"the installation ended with status {code}")
+        wanted = f" {version}" if version else ""
+        remaining = f"; {visible(installed.version)} remains installed" if installed.version else ""
+        warn(f"{agent.name}{wanted} is not installed: {reason}{remaining}")
+        return FAILURE
     notify(f"{agent.name} {visible(installed.version)} is installed; to start it: agent-dev {agent.name}")
     return SUCCESS

@@ -202,3 +202,11 @@ def test_bad_options_change_nothing(agent_dev: AgentDev, config: Path, words: tu
     assert "Traceback" not in done.stderr
     assert done.stdout == ""
     assert [*config.parent.iterdir()] == []
+
+
+def test_without_a_selected_agent_the_next_command_starts_an_installed_one(agent_dev: AgentDev) -> None:
+    program = agent_dev.agent_home / ".local/agent/bin/claude"
+    program.parent.mkdir(parents=True)
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    assert "\nnext  agent-dev claude\n" in agent_dev("init", "--non-interactive").stdout

@@ -129,6 +129,22 @@ def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry
     assert "up to date" in agent_dev("outdated", env=registry.environment).stderr
 
 
+def test_a_version_that_does_not_exist_leaves_the_installed_one(agent_dev: AgentDev, registry: Registry) -> None:
+    agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment)
+    done = agent_dev("install", "noder", "--version", "9", env=registry.environment)
+    assert done.returncode == 1
+    assert "noder 9 is not installed: the installation ended with status 1; 1.0.0 remains" in " ".join(done.stderr.split())
+
+
+def test_what_an_agent_leaves_in_each_repository_is_not_applied(agent_dev: AgentDev) -> None:
+    write_profile(agent_dev, "untidy", "command: sh\nagent: {leaves: [.cache*/, history]}\n")
+    agent_dev.do("--no-merge", "untidy", "-c", "mkdir .cache1; touch .cache1/x history work")
+    agent_dev.do("merge", "--all")
+    assert (agent_dev.repo / "work").exists()
+    assert not (agent_dev.repo / "history").exists()
+    assert not (agent_dev.repo / ".cache1").exists()
+
+
 def test_upgrade_without_a_name_upgrades_what_is_outdated(agent_dev: AgentDev, registry: Registry) -> None:
     assert "all installed agents are up to date" in agent_dev("install", "--upgrade", env=registry.environment).stderr
     assert agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment).returncode == 0
@@ -146,7 +162,7 @@ def test_upgrade_without_a_name_upgrades_what_is_outdated(agent_dev: AgentDev, r
         (("install", "nodr"), 2, "agent-dev install noder"),
         (("install", "bash"), 2, "bash is not an agent"),
         (("install", "noder", "snake", "--version", "1"), 2, "--version takes one agent"),
-        (("install", "noder", "--version", "9"), 1, "noder is not installed"),
+        (("install", "noder", "--version", "9"), 1, "noder 9 is not installed"),
         (("install", "future"), 1, "needs Python 9.1"),
         (("install", "broken"), 1, "broken is not installed: this version does not start"),
         (("noder",), 127, "agent-dev install noder"),

@@ -2,6 +2,7 @@
 
 import os
 
+from agent_dev.agents import catalogue
 from agent_dev.agents.startable import find_installed
 from agent_dev.cli.console import notify, warn, write_stdout
 from agent_dev.cli.render import plans as output
@@ -64,9 +65,11 @@ def _write(file: ConfigFile, decision: SetupDecision) -> str:
 
 
 def _show_result(path: str, agents: tuple[str, ...], run_options: RunOptions, context: CommandContext) -> None:
-    """Show the sandbox of the first installed agent, else of a shell, and the next command."""
+    """Show the sandbox of the first of these agents that is installed, else of a shell, and the next command."""
     with_file = run_options.replace(config=path)
     found = find_installed(context.cwd, with_file, context.environ)
+    known = catalogue.list_agents(with_file, context.environ)
+    agents = agents or tuple(one.name for one in known if one.name in found.installed)
     shown = next((name for name in agents if name in found.installed), _SHELL)
     try:
         preview = show.preview_run(RunRequest((shown,), with_file, context.environ))
