@@ -279,8 +279,21 @@ def _changes(review: Review, only: frozenset[Key] = frozenset()) -> ChangeSet:
         hidden = check_ignore.find_ignored(
             review.real_trees[number].path, [change.key.path for change in changes], untrusted, review.environ
         )
+        hidden |= _files_of_agent(review.record, changes)
         found += (_unassessed(change, is_ignored=change.key.path in hidden) for change in changes)
     return ChangeSet(tuple(found), tuple(problems), review.lower_snapshot.notes)
+
+
+def _files_of_agent(record: store.Record, changes: Iterable[Change]) -> frozenset[bytes]:
+    """Return the new files that an agent leaves in each repository, such as its caches (`leaves` in its profile)."""
+    patterns = record.get("leaves")
+    if not patterns:
+        return frozenset()
+    from agent_dev.path_patterns import PatternIndex  # few agents leave files
+
+    index = PatternIndex(tuple((f"{pattern}**" if pattern.endswith("/") else pattern, 0) for pattern in patterns))
+    new = (change.key.path for change in changes if change.kind is ChangeKind.ADDED)
+    return frozenset(path for path in new if index.matching_path(path))
 
 
 def _unassessed(change: Change, *, is_ignored: bool) -> Change:

@@ -186,5 +186,6 @@ def _record(prepared: PreparedRun, request: RunRequest, parts: SessionSpec) -> s
         "started": time.time_ns(),
         "launcher": os.getpid(),
         "clipboard": prepared.settings.profile.clipboard,
+        "leaves": dict(prepared.settings.profile.agent).get("leaves", []),
         "net": services.net_record(prepared),
     }

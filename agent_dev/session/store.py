@@ -93,6 +93,7 @@ if TYPE_CHECKING:
         exit: int
         homes: str
         clipboard: bool  # False: the agent may not write to the clipboard of the terminal
+        leaves: list[str]  # patterns of what the agent leaves in each repository, not part of its work
         large: list[list[str]]  # as `stores`: LFS objects
         copies: list[int]  # roots with a private git dir in the upper
         discarded_as: str  # the state before the session was discarded

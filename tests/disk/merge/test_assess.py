@@ -132,6 +132,14 @@ def test_the_screen_merges_a_risk_that_was_assessed_and_confirmed(session: Ended
     ours.close()
 
 
+def test_new_files_that_an_agent_leaves_everywhere_count_as_ignored(session: EndedSession) -> None:
+    record = store.read_record(session.session)
+    store.write_record(session.session, {**record, "leaves": ["run.sh", "text", "plain/"]})
+    ours = unjudged(session)
+    assert [change.key for change in ours.changes.changes if change.is_ignored] == [RISKY]
+    ours.close()
+
+
 # Cost
 
 
