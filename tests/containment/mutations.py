@@ -275,6 +275,10 @@ MUTATIONS |= {
     f"filter: {r.name}": (_without_rule("ALWAYS", r.name), _TESTS.get(r.name, f"{C} -k c27")) for r in seccomp.BASE_RULES
 }
 MUTATIONS |= {f"filter: {r.name}": (_without_rule("NESTED", r.name), f"{C} -k c09") for r in seccomp.NO_NESTING_RULES}
+MUTATIONS["filter: terminal of a joined command"] = (
+    _without_rule("ALWAYS", "terminal"),
+    "tests/containment/runtime/test_c_joined.py -k c45",
+)
 MUTATIONS |= NETWORK_MUTATIONS
 if os.getuid() != 0:  # root's agents have no containers
     MUTATIONS |= {

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from tests.containment.rows import row
-from tests.harness.program import PYTHON, AgentDev, open_descriptors, processes_inside, wait_until
+from tests.containment.rows import RESIDUAL, row
+from tests.harness.program import PROGRAM, PYTHON, AgentDev, open_descriptors, processes_inside, wait_until
 from tests.harness.scale import repeat
+from tests.harness.terminal import REQUESTS, Terminal
 
 CANARY = "canary-of-the-user"
 
@@ -120,6 +121,68 @@ def test_c44_the_join_socket_is_not_reachable_from_inside(agent_dev: AgentDev) -
         assert path.is_socket()
         assert agent_dev("exec", "--", "test", "-e", path).returncode == 1
         assert path.parent.stat().st_mode & 0o077 == 0 or agent_dev.state.stat().st_mode & 0o077 == 0
+
+
+# Opens the terminal of a command that joins by its name, and tries the requests that it gets; then it reads what is typed there.
+AT_THE_TERMINAL = """
+import errno, fcntl, json, os, sys, time
+requests = json.loads(sys.stdin.readline())
+terminal = -1
+print("ready", flush=True)
+while terminal < 0:
+    for name in sorted(os.listdir("/dev/pts")):
+        if name.isdigit():
+            terminal = os.open(f"/dev/pts/{name}", os.O_RDWR | os.O_NOCTTY)
+    time.sleep(0.01)
+def attempt(request):
+    try:
+        fcntl.ioctl(terminal, request, b"x" * 64)
+    except OSError as error:
+        return errno.errorcode[error.errno]
+    return "done"
+print(json.dumps({name: attempt(number) for name, number in requests.items()}), flush=True)
+sys.stdin.readline()
+print(os.read(terminal, 64).decode().strip(), flush=True)
+"""
+
+
+@contextmanager
+def intruder(agent_dev: AgentDev, *joined: str) -> Iterator[tuple[Any, Terminal, dict[str, str]]]:
+    """Run an agent that has opened the terminal of a command that joined; yield both, and what its requests returned."""
+    with agent_dev.start("--no-merge", "--", PYTHON, "-c", AT_THE_TERMINAL) as agent:
+        assert agent.stdin
+        assert agent.stdout
+        agent.stdin.write(json.dumps(REQUESTS) + "\n")
+        agent.stdin.flush()
+        assert agent.stdout.readline() == "ready\n"
+        with Terminal([PROGRAM, "exec", "--", *joined], env=agent_dev.terminal_environment(), cwd=agent_dev.repo) as person:
+            yield agent, person, json.loads(agent.stdout.readline())
+
+
+@row(
+    "insert input into the terminal of a command that joins, lock it or hang it up, opened by its name (TIOCSTI and others)",
+    "the seccomp filter denies it: EPERM, for every terminal",
+)
+def test_c45_no_input_is_inserted_into_the_terminal_of_a_joined_command(agent_dev: AgentDev) -> None:
+    with intruder(agent_dev, "sh", "-c", "echo begun; read line; echo got-$line") as (_, person, returned):
+        assert returned == dict.fromkeys(REQUESTS, "EPERM")
+        person.wait_for("begun")
+        person.send("mine\r")
+        person.wait_for("got-mine")
+
+
+@row(
+    "read what the user types in a command that joins, by the name of its terminal",
+    "not prevented: the agent is the same user there; the guide says to enter no passwords. Your own terminal stays out of reach",
+    RESIDUAL,
+)
+def test_c46_what_is_typed_in_a_joined_command_is_readable_inside(agent_dev: AgentDev) -> None:
+    with intruder(agent_dev, "sh", "-c", "echo begun; exec sleep 86422") as (agent, person, _):
+        person.wait_for("begun")
+        agent.stdin.write("\n")
+        agent.stdin.flush()
+        person.send("typed\r")
+        assert agent.stdout.readline() == "typed\n"
 
 
 AS_ANOTHER_USER = """
