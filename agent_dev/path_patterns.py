@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from agent_dev.wildcard import matches_sequence, matches_stars
@@ -61,6 +62,12 @@ class PatternIndex:
                 if literal in path.text and number not in found and matches(path.names, pattern):
                     found.add(number)
         return found
+
+
+def files_left(patterns: Iterable[str], paths: Iterable[bytes]) -> frozenset[bytes]:
+    """Return the paths that match patterns of files that an agent leaves in each repository; a directory's ends in a slash."""
+    index = PatternIndex(tuple((f"{pattern}**" if pattern.endswith("/") else pattern, 0) for pattern in patterns))
+    return frozenset(path for path in paths if index.matching_path(path))
 
 
 def fold_names(path: bytes) -> FoldedPath:

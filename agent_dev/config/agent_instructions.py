@@ -80,6 +80,7 @@ def describe_sandbox(profile: Profile, root: str) -> str:
 - Commit as usual, on any branch: the user reviews commits, too, and imports them. Git hooks that you install stay in the sandbox.
 - Your home directory belongs to the sandbox. The system is read-only, there is no `sudo`, and the user's other files and
   credentials are not visible. Do not search for them; ask the user for what is missing.
-- Install programs in your home: `npm install -g --prefix ~/.local/agent NAME`, `pip install --user NAME`.
+- Install programs in your home: `npm install -g --prefix ~/.local/agent NAME`, `pip install --user NAME`. If `~/.local/bin` is
+  read-only, it is the user's: install into `~/.local/agent/bin`, which is in PATH, and use a venv instead of `--user`.
 - {network}
 {_TRANSACTIONS if profile.tx_inside else ""}{denied}"""

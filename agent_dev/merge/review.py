@@ -289,11 +289,9 @@ def _files_of_agent(record: store.Record, changes: Iterable[Change]) -> frozense
     patterns = record.get("leaves")
     if not patterns:
         return frozenset()
-    from agent_dev.path_patterns import PatternIndex  # few agents leave files
+    from agent_dev.path_patterns import files_left  # few agents leave files
 
-    index = PatternIndex(tuple((f"{pattern}**" if pattern.endswith("/") else pattern, 0) for pattern in patterns))
-    new = (change.key.path for change in changes if change.kind is ChangeKind.ADDED)
-    return frozenset(path for path in new if index.matching_path(path))
+    return files_left(patterns, (change.key.path for change in changes if change.kind is ChangeKind.ADDED))
 
 
 def _unassessed(change: Change, *, is_ignored: bool) -> Change:

@@ -280,6 +280,8 @@ def _env(profile: Profile, machine: Machine, setting: SessionSpec) -> tuple[tupl
         "AGENT_DEV_SESSION": setting.session,
         "PIP_BREAK_SYSTEM_PACKAGES": "1",  # `pip install --user` works; the system is read-only
     }
+    if f"{machine.home}/.local/bin" in setting.tools:  # the user's, read-only; many installers obey the variable
+        env["XDG_BIN_HOME"] = f"{machine.home}/.local/agent/bin"
     if any(is_below(path, f"{RUN}/terminfo") for path, _ in setting.files):
         env["TERMINFO_DIRS"] = f"{RUN}/terminfo:"  # the empty part is the system's default path
     env |= dict(profile.set)

@@ -43,10 +43,14 @@ class _Layer:
     session: str
     root: str
     upper: str
+    leaves: tuple[str, ...]
 
 
 def find_shared_changes(found: Iterable[ListedSession], environ: dict[str, str]) -> tuple[SharedChange, ...]:
-    """Return the files that at least two of the open sessions have changed, sorted; ignored and unchanged ones are left out."""
+    """Return the files that at least two of the open sessions have changed, sorted.
+
+    Unchanged files are left out, and so are those that git ignores or that the agents leave in each repository.
+    """
     uppers: dict[str, list[_Layer]] = defaultdict(list)
     untrusted: set[str] = set()
     for one in found:
@@ -54,8 +58,9 @@ def find_shared_changes(found: Iterable[ListedSession], environ: dict[str, str])
             continue
         untrusted.update(store.untrusted_paths(one.record))
         repositories = {entry["root"]: entry["common"] for entry in one.record["git"]}
+        leaves = tuple(one.record.get("leaves", ()))
         for number, root in enumerate(one.record["roots"]):
-            layer = _Layer(one.session.id, root, one.session.root(number, root).upper)
+            layer = _Layer(one.session.id, root, one.session.root(number, root).upper, leaves)
             uppers[repositories.get(number, root)].append(layer)
     shared: list[SharedChange] = []
     for layers in uppers.values():
@@ -73,6 +78,7 @@ def _shared_in_layers(layers: list[_Layer], untrusted: tuple[str, ...], environ:
             except OSError:
                 continue  # just removed
         search = _Search({layer.session: layer.root for layer in layers}, tops, untrusted, environ)
+        search.leaves = {pattern for layer in layers for pattern in layer.leaves}
         yield from search.run()
     finally:
         for fd in tops.values():
@@ -85,6 +91,7 @@ class _Search:
     def __init__(self, roots: dict[str, str], tops: dict[str, int], untrusted: tuple[str, ...], environ: dict[str, str]) -> None:
         self._roots, self._tops, self._untrusted, self._environ = roots, tops, untrusted, environ
         self._directories = 0
+        self.leaves: set[str] = set()  # patterns of files that the agents leave in each repository
 
     def run(self) -> Iterator[SharedChange]:
         level: dict[bytes, tuple[str, ...]] = {b"": tuple(self._tops)}
@@ -110,7 +117,15 @@ class _Search:
         asked = sorted(path + b"/" * any(kinds.values()) for path, kinds in paths.items())
         root = next(iter(self._roots.values()))  # work trees have the same rules, but for changes of `.gitignore`
         ignored = check_ignore.find_ignored(root, asked, self._untrusted, self._environ)
-        return frozenset(path.rstrip(b"/") for path in ignored)
+        return frozenset(path.rstrip(b"/") for path in ignored) | self._left(root, paths)
+
+    def _left(self, root: str, paths: Iterable[bytes]) -> frozenset[bytes]:
+        """Return the paths, new to the user, that match what the agents leave."""
+        if not self.leaves:
+            return frozenset()
+        from agent_dev.path_patterns import files_left  # few agents leave files
+
+        return files_left(self.leaves, (path for path in paths if not os.path.lexists(os.path.join(os.fsencode(root), path))))
 
     def _entries(self, level: dict[bytes, tuple[str, ...]]) -> dict[bytes, dict[str, bool]]:
         """Return the entries that several sessions have in these directories: path → session → whether it is a directory."""

@@ -68,6 +68,16 @@ def test_the_installers_that_agents_recommend_work_inside(agent_dev: AgentDev, r
     assert not (agent_dev.home / ".local").exists()
 
 
+def test_an_installer_finds_another_directory_than_the_users_own(agent_dev: AgentDev) -> None:
+    own = agent_dev.home / ".local/bin"
+    own.mkdir(parents=True)
+    installer = "d=${XDG_BIN_HOME:-~/.local/bin}; mkdir -p $d; echo 'echo piped' >$d/piped; chmod +x $d/piped\n"
+    (agent_dev.repo / "install.sh").write_text(installer)
+    assert agent_dev("--no-merge", "--", "sh", "-ec", "cat install.sh | sh; piped").stdout == "piped\n"
+    assert agent_dev("--no-merge", "--", "piped").stdout == "piped\n"
+    assert list(own.iterdir()) == []
+
+
 def test_a_pypi_agent_is_installed_in_an_environment_of_its_own(agent_dev: AgentDev, registry: Registry) -> None:
     done = agent_dev("install", "snake", env=registry.environment)
     assert done.returncode == 0, done.stderr
@@ -138,7 +148,10 @@ def test_a_version_that_does_not_exist_leaves_the_installed_one(agent_dev: Agent
 
 def test_what_an_agent_leaves_in_each_repository_is_not_applied(agent_dev: AgentDev) -> None:
     write_profile(agent_dev, "untidy", "command: sh\nagent: {leaves: [.cache*/, history]}\n")
-    agent_dev.do("--no-merge", "untidy", "-c", "mkdir .cache1; touch .cache1/x history work")
+    for _ in range(2):
+        agent_dev.do("--no-merge", "untidy", "-c", "mkdir .cache1; touch .cache1/x history; echo $$ >work")
+    shared = agent_dev("sessions").stdout.partition("changed by several sessions:\n")[2]
+    assert [line.split()[0] for line in shared.splitlines()] == ["work"]
     agent_dev.do("merge", "--all")
     assert (agent_dev.repo / "work").exists()
     assert not (agent_dev.repo / "history").exists()

@@ -135,6 +135,13 @@ def test_name_home_and_path_are_set_and_the_profile_overrides_them() -> None:
     assert env["PATH"].split(":")[-1] == "/sbin"
 
 
+def test_installers_are_led_past_the_users_own_directory_of_programs() -> None:
+    names = (f"{HOME}/.local/bin",)
+
+    assert dict(build_plan(Profile("x"), MACHINE, setting(tools=names)).env)["XDG_BIN_HOME"] == f"{HOME}/.local/agent/bin"
+    assert "XDG_BIN_HOME" not in dict(build_plan(Profile("x"), MACHINE, setting()).env)
+
+
 def test_no_variable_is_set_twice() -> None:
     names = [name for name, _ in build_plan(Profile("x", set=(("HOME", "/x"),)), MACHINE, setting(env=(("HOME", "/y"),))).env]
 
