@@ -255,7 +255,8 @@ class RiskAssessor:
         if self._process != os.getpid():  # in a forked child: do not share the parent's git pipes
             self._process = os.getpid()
             review.lower_snapshot.reset_after_fork()
-        base = cache(lambda: review.base_content(change))  # used by both the rules and the line counts
+        # Used by both the rules and the line counts; most of many changes are new files.
+        base = cache(lambda: review.base_content(change)) if change.before is not None else _no_content
         try:
             after = _agent_bytes(review.upper_trees[change.key.root], change)
             names = [one.rule for one in change.risks]
@@ -269,6 +270,10 @@ class RiskAssessor:
     def _find_risks(self, task: _Task, after: bytes, base: new_lines.ReadBase) -> tuple[Risk, ...]:
         change, leaves = task.change, self._leaves_of(task.change)
         return risk_rules.find_risks(change, self._rules, after, task.origin or base, is_embedded=task.is_embedded, leaves=leaves)
+
+
+def _no_content() -> None:
+    """Return the content of a file that the base does not have."""
 
 
 def has_lines(change: Change) -> bool:

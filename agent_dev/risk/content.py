@@ -36,6 +36,7 @@ _NAME = re.compile(rb"\s{0,8}(?:require\s{1,8}|tool\s{1,8})?([a-z0-9][a-z0-9._/~
 _VERSIONS = re.compile(r"[\^~<>=!v|*,.\s0-9A-Za-z+-]{1,100}")
 _REQUIREMENT = re.compile(r"([\w.-]{1,100}(?:\[[\w,. -]{0,100}\])?)\s{0,4}[<>=!~][<>=!~,.*\s\w+-]{0,100}")
 _SEPARATORS = b" \t\r/;|&()<>'\"`$,:=[]{}"  # between the words of a shell command
+_RARE = tuple(bytes((code,)) for code in b"~$|@+64570/(=:_-.")  # characters that few texts have, the rarest first
 _LONGEST_LINE, _LARGEST_TOML = 2000, 256 << 10  # beyond these, tomllib takes quadratic time
 
 
@@ -45,13 +46,28 @@ def has_new_line(after: bytes, before: ReadBase, texts: tuple[str, ...]) -> bool
     A `*` in a text matches anything within the line, `{sh}` matches `sh` as a whole word.
     """
     folded = fold_content(added_lines(after, before))
-    wanted = [pieces for anchor, group in _grouped(texts) if anchor in folded for pieces in group]
+    wanted = [pieces for group in _possible(texts, folded) for pieces in group]
     if not wanted:
         return False
     known = frozenset(fold_content(before()).split(b"\n"))
     return any(
         line not in known and _has_all(line, pieces) for pieces in wanted for line in matching_lines(folded, _plain(pieces))
     )
+
+
+def _possible(texts: tuple[str, ...], folded: bytes) -> list[list[Pieces]]:
+    """Return the groups of texts whose common piece is in a content; most contents lack even its rare character."""
+    return [group for rare, groups in _by_rare_character(texts) if rare in folded for anchor, group in groups if anchor in folded]
+
+
+@cache
+def _by_rare_character(texts: tuple[str, ...]) -> tuple[tuple[bytes, list[tuple[bytes, list[Pieces]]]], ...]:
+    """Return the groups of texts by the rarest character of their common piece; b"" for common ones."""
+    found: dict[bytes, list[tuple[bytes, list[Pieces]]]] = {}
+    for anchor, group in _grouped(texts):
+        rare = next((character for character in _RARE if character in anchor), b"")
+        found.setdefault(rare, []).append((anchor, group))
+    return tuple(found.items())
 
 
 @cache
@@ -137,6 +153,9 @@ CONTENT_CHECKS: dict[str, Callable[[bytes, ReadBase], bool]] = {
     "integrity": has_changed_checksum,
     "package": _package,
 }
+
+# The checks that never find anything in plain ASCII (`hidden_text.is_plain_ascii`).
+CHECKS_OF_CHARACTERS = frozenset(("hidden-text", "far-right", "far-right-words", "mixed-letters", "odd-space"))
 
 
 def differs_outside_keys(name: str, after: bytes, before: ReadBase, keys: tuple[str, ...]) -> bool:

@@ -62,6 +62,13 @@ def _has_blank_end(path: bytes) -> bool:
     return any(part != part.strip(b" ") for part in path.split(b"/")) if b" " in path else False
 
 
+def is_plain_ascii(data: bytes) -> bool:
+    """Return whether data is ASCII text in which none of the checks below finds anything: a quick test that most files pass."""
+    if not data.isascii() or _may_redraw(data) or data.count(b"\r") != data.count(b"\r\n"):
+        return False
+    return _BLANK not in (data.replace(b"\t", b" ") if b"\t" in data else data)
+
+
 def adds_hidden_text(after: bytes, before: ReadBase) -> bool:
     """Return whether new lines contain invisible or control characters, or whether a text became binary."""
     if is_binary(after):

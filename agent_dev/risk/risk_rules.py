@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from enum import Enum
 from typing import NamedTuple
 
 from agent_dev.fs.entry import Entry, FileType
@@ -9,9 +10,15 @@ from agent_dev.overlay import symlinks
 from agent_dev.overlay.changes import Change, ChangeKind, Risk, is_mostly_emptied
 from agent_dev.path_patterns import PatternIndex, fold_names, fold_path
 from agent_dev.risk import shadowed_modules
-from agent_dev.risk.content import CONTENT_CHECKS, MAX_INSPECTED_SIZE, differs_outside_keys, has_new_line
+from agent_dev.risk.content import (
+    CHECKS_OF_CHARACTERS,
+    CONTENT_CHECKS,
+    MAX_INSPECTED_SIZE,
+    differs_outside_keys,
+    has_new_line,
+)
 from agent_dev.risk.harmless_lines import LINE_FILTERS, differs_in_other_lines
-from agent_dev.risk.hidden_text import has_deceptive_name
+from agent_dev.risk.hidden_text import has_deceptive_name, is_plain_ascii
 from agent_dev.risk.new_lines import ReadBase
 from agent_dev.risk.plain_text import to_utf8
 from agent_dev.value import Value
@@ -26,6 +33,7 @@ MAGIC: dict[str, tuple[bytes, ...]] = {
     "java": (b"\xca\xfe\xba\xbe",),  # also a universal Mach-O
     "wasm": (b"\0asm",),
 }
+_PROGRAMS = tuple(start for starts in MAGIC.values() for start in starts)
 CHOICES: dict[str, tuple[str, ...]] = {
     "kinds": tuple(ChangeKind),
     "types": tuple(FileType),
@@ -98,18 +106,21 @@ def find_risks(
     of the root; by default judged by its target alone.
     """
     index = _index(rules)
+    origin = before if isinstance(before, Origin) else None
+    facts = _facts(change, _searches(after), origin, is_embedded=is_embedded)
+    numbers = index.candidates(change.key.path, index.applicable(facts))
+    if not numbers:
+        return ()
     has_content = bool(after) and change.kind is not ChangeKind.METADATA
     new = to_utf8(after)
-    origin = before if isinstance(before, Origin) else None
     read = before.read if isinstance(before, Origin) else before
     compared = replace(change, kind=ChangeKind.EDITED, before=origin.entry) if origin else change
     as_new = (new, bytes if origin else lambda: to_utf8(read())) if has_content else None
     as_edit = (new, lambda: to_utf8(read())) if has_content else None
     alike = index.alike(change.key.path, origin.path) if origin else frozenset()
-    applicable = index.applicable(change.kind, change.type, is_embedded=is_embedded, has_content=bool(after))
     as_one, as_other = _Judged(change, after, as_new, leaves), _Judged(compared, after, as_edit, leaves)
     found = []
-    for number in index.candidates(change.key.path, applicable):
+    for number in numbers:
         rule = rules[number]
         if _meets(rule, index.conditions[number], as_other if number in alike else as_one):
             found.append(Risk(rule.name, rule.why, rule.check))
@@ -119,10 +130,64 @@ def find_risks(
 def has_risky_name(change: Change, rules: tuple[RiskRule, ...], *, is_embedded: bool = False) -> bool:
     """Return whether `find_risks` finds a risk without content: by path, kind, mode or a link's target."""
     index = _index(rules)
-    applicable = index.applicable(change.kind, change.type, is_embedded=is_embedded, has_content=False)
     judged = _Judged(change, b"", None, symlinks.escapes_root)
-    numbers = index.candidates(change.key.path, applicable)
+    facts = _facts(change, _Searches.NONE, is_embedded=is_embedded)
+    numbers = index.candidates(change.key.path, index.applicable(facts))
     return any(_meets(rules[number], index.conditions[number], judged) for number in numbers)
+
+
+class _Searches(Enum):
+    """Which rules search a change's content."""
+
+    NONE = "none"
+    PLAIN = "plain"  # those that may find something in plain ASCII that is no program
+    ALL = "all"
+
+
+class _Facts(NamedTuple):
+    """What decides, apart from the path, which rules can apply to a change. Most changes have the same."""
+
+    kind: ChangeKind
+    type: FileType
+    mode: int  # the bits that rules look at
+    is_unseen: bool
+    has_before: bool
+    is_embedded: bool
+    searches: _Searches
+
+
+def _searches(content: bytes) -> _Searches:
+    if not content:
+        return _Searches.NONE
+    return _Searches.PLAIN if is_plain_ascii(content) and not content.startswith(_PROGRAMS) else _Searches.ALL
+
+
+def _facts(change: Change, searches: _Searches, origin: Origin | None = None, *, is_embedded: bool) -> _Facts:
+    mode = change.after.mode & (_EXECUTE | _SPECIAL | _WORLD) if change.after else 0
+    has_before = change.before is not None or origin is not None
+    return _Facts(change.kind, change.type, mode, _is_unseen(change), has_before, is_embedded, searches)
+
+
+def _can_apply(rule: RiskRule, facts: _Facts) -> bool:
+    """Return whether a rule can apply to a change at a path that it matches; its conditions decide whether it does."""
+    return bool(
+        facts.kind in rule.kinds
+        and facts.type in rule.types
+        and (facts.is_embedded or not rule.in_repository)
+        and (facts.searches is not _Searches.NONE or not (rule.content or rule.adds or rule.lines))
+        and (facts.searches is not _Searches.PLAIN or not _never_in_plain_text(rule))
+        and (facts.mode & _EXECUTE or not rule.executable)
+        and (facts.mode & _SPECIAL or not rule.special_bits)
+        and (facts.mode & _WORLD or not rule.world_writable)
+        and (facts.type is FileType.SYMLINK or not rule.leaves_root)
+        and (facts.is_unseen or not rule.unseen)
+        and (facts.has_before or not rule.gutted)
+    )
+
+
+def _never_in_plain_text(rule: RiskRule) -> bool:
+    """Return whether a rule requires the first bytes of a program, or characters that plain ASCII does not have."""
+    return bool(rule.content) or (bool(rule.adds) and CHECKS_OF_CHARACTERS.issuperset(rule.adds))
 
 
 class _Judged(NamedTuple):
@@ -222,28 +287,21 @@ class _Index:
 
     def __init__(self, rules: tuple[RiskRule, ...]) -> None:
         self.rules = rules
-        self._applicable: dict[tuple[ChangeKind, FileType, bool, bool], frozenset[int]] = {}
+        self._applicable: dict[_Facts, frozenset[int]] = {}
         self._all = frozenset(range(len(rules)))
         self.known: dict[tuple[bytes, frozenset[int]], list[int]] = {}  # each commit that changes a path looks it up again
         self.conditions = tuple(map(_conditions, rules))
-        self.pathless = [number for number, rule in enumerate(rules) if not rule.paths]
+        self.pathless = frozenset(number for number, rule in enumerate(rules) if not rule.paths)
         self.patterns = PatternIndex(tuple((pattern, number) for number, rule in enumerate(rules) for pattern in rule.paths))
-        self.exempt = tuple(
-            (
-                PatternIndex(tuple((pattern, 0) for pattern in unless)),
-                {n for n, rule in enumerate(rules) if rule.unless == unless},
-            )
-            for unless in dict.fromkeys(rule.unless for rule in rules if rule.unless)
-        )
+        exempt = tuple(dict.fromkeys(rule.unless for rule in rules if rule.unless))
+        self.exempted = [frozenset(number for number, rule in enumerate(rules) if rule.unless == unless) for unless in exempt]
+        self.exemptions = PatternIndex(tuple((pattern, at) for at, unless in enumerate(exempt) for pattern in unless))
 
-    def applicable(self, kind: ChangeKind, type_: FileType, *, is_embedded: bool, has_content: bool) -> frozenset[int]:
-        """Return the numbers of the rules for changes of this kind and type; without content those that do not search it."""
-        key = (kind, type_, is_embedded, has_content)
-        if key not in self._applicable:
-            matching = ((n, rule) for n, rule in enumerate(self.rules) if kind in rule.kinds and type_ in rule.types)
-            searching = ((n, rule) for n, rule in matching if has_content or not (rule.content or rule.adds or rule.lines))
-            self._applicable[key] = frozenset(n for n, rule in searching if is_embedded or not rule.in_repository)
-        return self._applicable[key]
+    def applicable(self, facts: _Facts) -> frozenset[int]:
+        """Return the numbers of the rules that can apply to such changes."""
+        if facts not in self._applicable:
+            self._applicable[facts] = frozenset(number for number, rule in enumerate(self.rules) if _can_apply(rule, facts))
+        return self._applicable[facts]
 
     def candidates(self, path: bytes, applicable: frozenset[int]) -> list[int]:
         """Return the numbers of the applicable rules for this path, in order."""
@@ -260,14 +318,13 @@ class _Index:
         it.
         """
         found = frozenset(self.candidates(path, self._all)) & frozenset(self.candidates(origin, self._all))
-        return found if path.count(b"/") >= origin.count(b"/") else found & frozenset(self.pathless)
+        return found if path.count(b"/") >= origin.count(b"/") else found & self.pathless
 
     def _candidates(self, path: bytes, applicable: frozenset[int]) -> list[int]:
         folded = fold_names(path)
-        found = applicable & {*self.pathless, *self.patterns.matching_folded(folded)}
-        for patterns, numbers in self.exempt:
-            if not numbers.isdisjoint(found) and patterns.matching_folded(folded):
-                found -= numbers
+        found = applicable & (self.pathless | self.patterns.matching_folded(folded))
+        for at in self.exemptions.matching_folded(folded):
+            found -= self.exempted[at]
         return sorted(found)
 
 

@@ -5,7 +5,7 @@ import os
 import shlex
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from agent_dev.cli.console import is_quiet
 from agent_dev.cli.render.colour import PLAIN, OutputTone, Palette
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from agent_dev.merge_engine.merge_plan import SkippedChange  # imports all of merging
 
 _TONES = {ChangeKind.ADDED: OutputTone.ADDED, ChangeKind.DELETED: OutputTone.REMOVED}
+Item = TypeVar("Item")
+
 MAX_ROWS = 30  # rows shown; the others are counted
 STATE_TONES = {RUNNING: OutputTone.ADDED, WAITING: OutputTone.CHANGED, KILLED: OutputTone.REMOVED}
 _FEW_NAMES = 3
@@ -257,8 +259,15 @@ def change_row(change: Change, roots: Sequence[str], palette: Palette = PLAIN) -
 
 def print_limited(rows: Sequence[str], rest: str, emit: Callable[[str], None] = print_line) -> None:
     """Print the first rows and a line with the number of the others, formatted by `rest`."""
-    for row in limit_rows(rows, rest):
-        emit(row)
+    print_first(rows, str, rest, emit)
+
+
+def print_first(items: Sequence[Item], to_row: Callable[[Item], str], rest: str, emit: Callable[[str], None]) -> None:
+    """Print the rows of the first items, and a line with the number of the others; most of 100,000 are never formatted."""
+    for item in items[:MAX_ROWS]:
+        emit(to_row(item))
+    if len(items) > MAX_ROWS:
+        emit(rest.format(len(items) - MAX_ROWS))
 
 
 def format_names(names: Sequence[str]) -> str:

@@ -6,6 +6,7 @@ from dataclasses import replace
 from agent_dev.cli.render.format import (
     MAX_ROWS,
     change_row,
+    print_first,
     print_json,
     print_limited,
     print_line,
@@ -46,7 +47,7 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
         return
     verb = "would merge" if is_dry else "merged"
     done = print_line if is_dry else print_outcome  # a dry run is asked for its lists
-    print_limited([f"{verb} {change_row(change, roots)}" for change in result.applied], f"{verb} {{}} more", done)
+    print_first(result.applied, lambda change: f"{verb} {change_row(change, roots)}", f"{verb} {{}} more", done)
     if result.hard_linked:
         print_line(_describe_split_links(result, roots, is_dry=is_dry))
     for left in result.conflicts:
@@ -56,8 +57,9 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
         print_line(f"resolve conflicts: agent-dev merge {label} --resolve PATH=yours|agent|both|edit")
     if result.conflicts and is_restore:
         print_line("in a restore `yours` is the current version, `agent` the one before the run")
-    print_limited(
-        [f"skipped {visible(display_path(left.key, roots))}: {visible(left.reason)}" for left in result.skipped],
+    print_first(
+        result.skipped,
+        lambda left: f"skipped {visible(display_path(left.key, roots))}: {visible(left.reason)}",
         "skipped {} more (agent-dev status)",
         done,
     )
