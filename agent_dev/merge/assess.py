@@ -306,11 +306,12 @@ def _with_result(change: Change, row: Row | None) -> Change:
         return change
     risks, counts = row
     if counts is None:
-        return change if change.risks == risks else replace(change, risks=risks)
+        same = change.insertions, change.deletions
+        return change if change.risks == risks else change.with_findings(risks, *same, is_binary=change.is_binary)
     is_text, insertions, deletions = counts
     if not is_text:
-        return replace(change, risks=risks, is_binary=True)
-    return replace(change, risks=risks, insertions=insertions, deletions=deletions)
+        return change.with_findings(risks, change.insertions, change.deletions, is_binary=True)
+    return change.with_findings(risks, insertions, deletions, is_binary=change.is_binary)
 
 
 def _size(change: Change) -> int:

@@ -76,6 +76,30 @@ class Change:
     renamed_from: Key | None = None
     copied_from: Key | None = None
 
+    def with_findings(
+        self, risks: tuple[Risk, ...], insertions: int | None, deletions: int | None, *, is_binary: bool
+    ) -> "Change":
+        """Return the change with what an assessment found. `replace` takes five times as long, for each of 100,000 changes."""
+        return Change(
+            self.key,
+            self.kind,
+            self.before,
+            self.after,
+            self.requires,
+            self.is_ignored,
+            is_binary,
+            insertions,
+            deletions,
+            risks,
+            self.conflict,
+            self.obstacle,
+            self.resolution,
+            self.yours,
+            self.is_from_commit,
+            self.renamed_from,
+            self.copied_from,
+        )
+
     @property
     def is_merged(self) -> bool:
         """Return whether it was reconciled with a real tree that differs from the base version."""

@@ -17,6 +17,7 @@ from agent_dev.overlay import raw_json
 _NAME = "judged.json"
 _FORMAT = 1
 _TICK = 50_000_000  # ns: a file written more recently than this may be written again with the same times
+_NOTHING_FOUND = b",[],null]"  # the end of most rows, which need no JSON parser
 
 Row = list[Any]  # names of rules or None; then [is text, insertions, deletions] or None
 
@@ -44,13 +45,19 @@ class RiskCache:
     def get(self, key: Key, mark: Callable[[], str]) -> Row | None:
         """Return the cached row of a change whose fingerprint `mark` computes; it is not called without a row."""
         text = self._rows.get(_name(key)) if self._rows else None
-        row: Any = json.loads(text) if text is not None and text.startswith(b'["%b"' % mark().encode()) else None
+        start = b'["%b"' % mark().encode() if text is not None else b""
+        if text is None or not text.startswith(start):
+            return None
+        if text == start + _NOTHING_FOUND:
+            return [[], None]
+        row: Any = json.loads(text)
         return row[1:] if _is_row(row) else None
 
     def put(self, key: Key, mark: str, row: Row, changed: int, now: int) -> None:
         """Store a row computed at `now` for a change whose newer side has the time `changed` (both ns since 1970)."""
         if now - changed > _TICK:
-            self._rows[_name(key)] = fast_json.dumps([mark, *row])
+            is_empty = row == [[], None]
+            self._rows[_name(key)] = b'["%b"%b' % (mark.encode(), _NOTHING_FOUND) if is_empty else fast_json.dumps([mark, *row])
             self._is_new = True
 
     def save(self) -> None:

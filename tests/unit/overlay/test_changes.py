@@ -1,10 +1,20 @@
 """Requirements among changes, and the changes below a path."""
 
+from dataclasses import replace
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.fs.entry import Entry, FileType, Key
-from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, with_dependents, with_requirements
+from agent_dev.overlay.changes import (
+    UNASSESSED,
+    Change,
+    ChangeKind,
+    ChangeSet,
+    Resolution,
+    with_dependents,
+    with_requirements,
+)
 
 FILE = Entry(FileType.FILE)
 
@@ -90,3 +100,27 @@ def test_identity_is_type_inode_size_mtime_and_ctime() -> None:
     one = Entry(FileType.FILE, mode=0o600, size=1, inode=2, mtime=3, ctime=4, links=5)
 
     assert one.identity == (FileType.FILE, 2, 1, 3, 4)
+
+
+def test_findings_change_nothing_else() -> None:
+    one = Change(
+        key("a", 1),
+        ChangeKind.EDITED,
+        Entry(FileType.FILE, size=1),
+        Entry(FileType.FILE, size=2),
+        requires=(key("b"),),
+        is_ignored=True,
+        is_binary=True,
+        insertions=1,
+        deletions=2,
+        risks=(UNASSESSED,),
+        conflict="conflict",
+        obstacle="obstacle",
+        resolution=Resolution.BOTH,
+        yours=Entry(FileType.FILE, size=3),
+        is_from_commit=True,
+        renamed_from=key("c"),
+        copied_from=key("d"),
+    )
+    found = one.with_findings((), 3, 4, is_binary=False)
+    assert found == replace(one, risks=(), insertions=3, deletions=4, is_binary=False)

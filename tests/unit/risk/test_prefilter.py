@@ -83,7 +83,7 @@ def _entries() -> list[Entry]:
 
 
 def _expected(name: str) -> list[tuple[Entry | None, Entry]]:
-    holds: "dict[str, Callable[[Entry | None, Entry], bool]]" = {
+    holds: dict[str, Callable[[Entry | None, Entry], bool]] = {
         "executable": lambda _, new: new.type is FileType.FILE and bool(new.mode & 0o111),
         "special_bits": lambda old, new: bool(new.mode & ~(old.mode if old else 0) & 0o7000),
         "world_writable": lambda old, new: bool(new.mode & ~(old.mode if old else 0) & 0o002),
