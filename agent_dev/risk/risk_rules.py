@@ -137,7 +137,7 @@ def has_risky_name(change: Change, rules: tuple[RiskRule, ...], *, is_embedded: 
 
 
 class _Searches(Enum):
-    """Which rules search a change's content."""
+    """The rules that search a change's content."""
 
     NONE = "none"
     PLAIN = "plain"  # those that may find something in plain ASCII that is no program
@@ -145,7 +145,7 @@ class _Searches(Enum):
 
 
 class _Facts(NamedTuple):
-    """What decides, apart from the path, which rules can apply to a change. Most changes have the same."""
+    """The facts apart from the path that decide which rules can apply to a change; most changes have the same ones."""
 
     kind: ChangeKind
     type: FileType
