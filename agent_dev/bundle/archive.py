@@ -119,17 +119,22 @@ class ArchiveReader:
 
     def _content(self, size: int, padding: int) -> bytes:
         data = self._exactly(size + padding)
-        if any(data[size:]):
+        if data[size:] != END[:padding]:
             raise BadBundle(reason="there is data between two files")
         return data[:size]
 
     def _exactly(self, size: int) -> bytes:
-        pieces, left = [], size
+        if not size:
+            return b""
+        piece = self._some(min(size, CHUNK))
+        if len(piece) == size:
+            return piece
+        pieces, left = [piece], size - len(piece)
         while left:
             piece = self._some(min(left, CHUNK))
             pieces.append(piece)
             left -= len(piece)
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return b"".join(pieces)
 
     def _some(self, size: int) -> bytes:
         piece = self._source.read(size)

@@ -7,10 +7,12 @@ inode 0, so the merge engine merges three ways with the base version, or reports
 import hashlib
 import os
 import shutil
-from dataclasses import dataclass
+from collections.abc import Container
+from dataclasses import dataclass, replace
 from typing import Any
 
-from agent_dev.fs.dir_tree import Tree
+from agent_dev.fs import walk
+from agent_dev.fs.dir_tree import CHUNK_SIZE, Tree
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry
 from agent_dev.overlay import lower_snapshot
 
@@ -28,10 +30,21 @@ class BaseRequest:
     roots: tuple[tuple[str, str], ...]
 
 
-def write_base(request: BaseRequest, roots: list[dict[str, Any]], use_counts: dict[str, int]) -> None:
-    """Write a lower snapshot from the checked rows of a manifest. Raises OSError."""
-    os.makedirs(f"{request.folder}/content", 0o700)
-    tables = [_rows(request, number, root["base"], use_counts) for number, root in enumerate(roots)]
+def content_path(folder: str, digest: str) -> str:
+    """Return the path of the content of a base version in a lower snapshot."""
+    return f"{folder}/content/{_content_name(digest)}"
+
+
+def _content_name(digest: str) -> str:
+    return f"bundle-{digest}"
+
+
+def write_base(request: BaseRequest, roots: list[dict[str, Any]], contents: Container[str]) -> None:
+    """Write a lower snapshot from the checked rows of a manifest. Raises OSError.
+
+    `contents`: the digests of the contents that the bundle has. Those that only base versions need are in their place already.
+    """
+    tables = [_rows(request, number, root["base"], contents) for number, root in enumerate(roots)]
     about = {
         "complete": all(root["complete"] for root in roots),
         "cut": "" if all(root["complete"] for root in roots) else "it was incomplete where the bundle was made",
@@ -44,16 +57,17 @@ def write_base(request: BaseRequest, roots: list[dict[str, Any]], use_counts: di
         file.write(lower_snapshot.encode_manifest(about, tables))
 
 
-def _rows(request: BaseRequest, number: int, base: list[Row], use_counts: dict[str, int]) -> list[list[object]]:
+def _rows(request: BaseRequest, number: int, base: list[Row], contents: Container[str]) -> list[list[object]]:
     path, objects = request.roots[number]
     tree = Tree(path, is_reviewed=True)
     try:
         found = []
+        stored_contents = set(os.listdir(f"{request.folder}/content"))
         for row in base:
             entry = _entry_here(tree, row)
             stored = f"@{number}:{row['blob']}" if "blob" in row and objects else ""
-            if row.get("digest") in use_counts:
-                stored = _store(request, row["digest"], use_counts)
+            if row.get("digest") in contents:
+                stored = _store(request, row["digest"], stored_contents)
             walked = WalkedEntry(os.fsencode(row["path"]), entry)
             found.append(lower_snapshot.row_of(walked, stored, has_attributes="attributes" in row or bool(entry.inode)))
         return found
@@ -61,57 +75,58 @@ def _rows(request: BaseRequest, number: int, base: list[Row], use_counts: dict[s
         tree.close()
 
 
-def _store(request: BaseRequest, digest: str, use_counts: dict[str, int]) -> str:
-    """Move a file of the bundle to the snapshot's contents, or copy it if it is still needed elsewhere; return its name there."""
-    name = f"bundle-{digest}"
-    target = f"{request.folder}/content/{name}"
-    use_counts[digest] -= 1
-    if os.path.lexists(target):
-        return name
-    if use_counts[digest]:
-        shutil.copyfile(f"{request.blobs}/{digest}", target)
-    else:
-        os.rename(f"{request.blobs}/{digest}", target)
+def _store(request: BaseRequest, digest: str, present: set[str]) -> str:
+    """Copy a content of the bundle to the snapshot unless it is present there; return its name."""
+    name = _content_name(digest)
+    if name not in present:
+        shutil.copyfile(f"{request.blobs}/{digest}", content_path(request.folder, digest))
+        present.add(name)
     return name
 
 
 def _entry_here(tree: Tree, row: Row) -> Entry:
     """Return the entry of a base version: that of the path in this clone if they are equal, else one with inode 0."""
     path = os.fsencode(row["path"])
-    now = tree.entry_at(path)
     attributes = tuple(sorted((name, bytes.fromhex(value)) for name, value in row.get("attributes", {}).items()))
-    if now is not None and _is_same(tree, path, now, row) and (now.attributes == attributes or "attributes" not in row):
+    now = _file_here(tree, path, row) if row["type"] == "file" else tree.entry_at(path)
+    if now is not None and _is_same(now, row) and (now.attributes == attributes or "attributes" not in row):
         return now
     target = os.fsencode(row.get("target", ""))
     return Entry(_TYPES[row["type"]], row["mode"], row["size"], target=target, attributes=attributes)
 
 
-def _is_same(tree: Tree, path: bytes, now: Entry, row: Row) -> bool:
+def _is_same(now: Entry, row: Row) -> bool:
     if str(now.type) != row["type"]:
         return False
     if now.type is FileType.SYMLINK:
         return now.target == os.fsencode(row["target"])
-    if now.mode != row["mode"]:
-        return False
-    if now.type is not FileType.FILE:
-        return True
-    return now.size == row["size"] and _has_content(tree, path, now.size, row)
+    return now.mode == int(row["mode"])
 
 
-def _has_content(tree: Tree, path: bytes, size: int, row: Row) -> bool:
-    """Return whether a file in this clone has the content of a base version, by its blob id or SHA-256."""
-    blob, digest = row.get("blob", ""), row.get("digest", "")
-    if not blob and not digest:
-        return False
-    kind = "sha256" if digest or len(blob) == 64 else "sha1"
-    seen = hashlib.new(kind, b"" if digest else b"blob %d\0" % size, usedforsecurity=False)
+def _file_here(tree: Tree, path: bytes, row: Row) -> Entry | None:
+    """Return the entry of a file in this clone if it has the content of a base version, by its blob id or SHA-256."""
+    wanted = row.get("digest") or row.get("blob")
+    now = tree.entry_at(path, attributes=False) if wanted else None
+    if now is None or now.type is not FileType.FILE or now.size != row["size"]:
+        return None
     try:
         fd = tree.open(path, os.O_RDONLY)
     except OSError:
-        return False  # unreadable, or it has just changed
+        return None  # unreadable, or it has just changed
     try:
-        while piece := os.read(fd, 1 << 20):
-            seen.update(piece)
+        if _hash(fd, now.size, row) != wanted:
+            return None
+        attributes = walk.read_attributes(fd)
+        return replace(now, attributes=attributes) if attributes else now
     finally:
         os.close(fd)
-    return bool(seen.hexdigest() == (digest or blob))
+
+
+def _hash(fd: int, size: int, row: Row) -> str:
+    """Return the SHA-256 of an open file, or its blob id in the object format of the row's blob."""
+    head = b"" if row.get("digest") else b"blob %d\0" % size
+    seen = hashlib.sha1(head, usedforsecurity=False) if head and len(row["blob"]) == 40 else hashlib.sha256(head)
+    while size > 0 and (piece := os.read(fd, min(size, CHUNK_SIZE))):
+        seen.update(piece)
+        size -= len(piece)
+    return seen.hexdigest()

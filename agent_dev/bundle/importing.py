@@ -5,18 +5,21 @@ which has no record until it is complete and durable: if this process is killed,
 """
 
 import os
+import resource
 import time
-from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.agent_git import refs
 from agent_dev.agent_git.program import find_git
 from agent_dev.agent_git.repositories import find_repository
-from agent_dev.bundle import archive, base_builder, commits_import, upper_builder
+from agent_dev.bundle import archive, base_builder, commits_import, content_places
 from agent_dev.bundle import manifest as manifests
 from agent_dev.bundle.archive import ArchiveReader, Source
+from agent_dev.bundle.content_places import ContentPlaces
+from agent_dev.bundle.upper_builder import UpperBuilder
 from agent_dev.errors import BadBundle, CommandFailed, Refused
 from agent_dev.fs import checksummed_json, durable
 from agent_dev.git import repository
@@ -29,7 +32,6 @@ from agent_dev.session.sessions import CommandContext
 
 _ENTRY_SIZE = 8192  # maximum size on disk of an entry without its content, in bytes
 Row = dict[str, Any]
-_NONE: dict[str, Row] = {}
 FindSigner = Callable[[bytes, bytes], str]
 
 
@@ -54,23 +56,20 @@ class OpenBundle:
         entries = sum(len(root["entries"]) for root in self.manifest["roots"])
         logs = sum(row["size"] for row in self.manifest["logs"].values())
         packs = sum(row["size"] for row in self.manifest["git"])
-        return int(2 * (sum(self.manifest["blobs"].values()) + packs) + logs + self.size + entries * _ENTRY_SIZE)
+        return int(content_places.size_on_disk(self.manifest) + 2 * packs + logs + self.size + entries * _ENTRY_SIZE)
 
-    def read_members(self, folder: str | None, finished: Mapping[str, Row] = _NONE) -> None:
-        """Read and check the other members, and write them to `folder` unless it is None. Raises BadBundle, OSError.
-
-        `finished`: rows of files by SHA-256 whose mode, times and attributes are set here, since they are needed only once.
-        """
+    def read_members(self, places: ContentPlaces | None) -> None:
+        """Read and check the other members, and write each to its place unless `places` is None. Raises BadBundle, OSError."""
         block = self._next
         for name, size, digest in _members(self.manifest):
-            if folder is None:
+            if places is None:
                 self.reader.member(name, size, digest, lambda _: None, block)
             else:
-                fd = os.open(f"{folder}/{_file_name(name)}", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+                file_name = _file_name(name)
+                fd = places.create(file_name)
                 try:
                     self.reader.member(name, size, digest, lambda piece, fd=fd: durable.write(fd, piece), block)  # type: ignore[misc]
-                    if digest in finished:
-                        upper_builder.finish_file(fd, finished[digest])
+                    places.finish(file_name, fd)
                 finally:
                     os.close(fd)
             block = b""
@@ -175,11 +174,8 @@ def _fill(
 ) -> None:
     value, blobs = bundle.manifest, f"{session.folder}/{removal.IMPORT}"
     os.mkdir(blobs, 0o700)
-    use_counts = Counter(row["digest"] for root in value["roots"] for row in root["entries"] if row["type"] == "file")
-    use_counts += Counter(row["digest"] for root in value["roots"] for row in root["base"] if row.get("digest") in value["blobs"])
-    finished = _used_once(value["roots"], use_counts)
-    bundle.read_members(blobs, finished)
     git_dirs = list(map(repository.find_git_dir, roots))
+    _write_contents(session, bundle, roots, blobs)
     record = _record(bundle, context, request, roots)
     try:
         program = find_git(record, context.environ)
@@ -187,11 +183,9 @@ def _fill(
         if any(git_dirs):
             raise
         program = ""
-    for number, (path, root) in enumerate(zip(roots, value["roots"], strict=True)):
-        upper = store.add_root(session, number, path).upper
-        upper_builder.build_upper(upper, root["entries"], upper_builder.Blobs(blobs, use_counts, finished))
     stores = tuple((path, f"{git.common}/objects" if git else "") for path, git in zip(roots, git_dirs, strict=True))
-    base_builder.write_base(base_builder.BaseRequest(session.lower_snapshot, blobs, program, stores), value["roots"], use_counts)
+    base = base_builder.BaseRequest(session.lower_snapshot, blobs, program, stores)
+    base_builder.write_base(base, value["roots"], value["blobs"])
     copies = tuple(
         commits_import.copy_git_dir(session, commits_import.RootGit(number, path, git), roots, program, context.environ)
         for number, (path, git) in enumerate(zip(roots, git_dirs, strict=True))
@@ -213,10 +207,23 @@ def _fill(
     os.rmdir(blobs)  # until now, it marks an incomplete import
 
 
-def _used_once(roots: list[Row], use_counts: Mapping[str, int]) -> dict[str, Row]:
-    """Return the files of upper layers whose content is needed nowhere else, by its SHA-256."""
-    files = (row for root in roots for row in root["entries"] if row["type"] == "file")
-    return {row["digest"]: row for row in files if use_counts[row["digest"]] == 1}
+def _write_contents(session: store.Session, bundle: OpenBundle, roots: tuple[str, ...], folder: str) -> None:
+    """Read the rest of a bundle: build the upper layers, and write contents of base versions, packs and logs."""
+    os.makedirs(f"{session.lower_snapshot}/content", 0o700)
+    limit = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    max_open = (limit if limit != resource.RLIM_INFINITY else 1024) // 4 // len(roots)
+    with ExitStack() as stack:
+        builders = []
+        for number, (path, root) in enumerate(zip(roots, bundle.manifest["roots"], strict=True)):
+            builder = UpperBuilder(store.add_root(session, number, path).upper, root["entries"], max_open)
+            stack.callback(builder.close)
+            builder.create_all_but_files()
+            builders.append(builder)
+        places = ContentPlaces(bundle.manifest, folder, session.lower_snapshot, tuple(builders))
+        bundle.read_members(places)
+        for builder in builders:
+            builder.copy_files(folder, places.written)
+            builder.finish_directories()
 
 
 def _record(bundle: OpenBundle, context: CommandContext, request: ImportRequest, roots: tuple[str, ...]) -> store.Record:

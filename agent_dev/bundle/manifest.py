@@ -24,6 +24,7 @@ _OBJECT_ID = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII).fullmatch
 _HEX = re.compile(r"(?:[0-9a-f]{2})*", re.ASCII).fullmatch
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]+").fullmatch
 _SESSION_NAME = re.compile(r"[A-Za-z0-9._-]{0,100}", re.ASCII).fullmatch
+_NOT_NAMES = (b".", b"..")
 _CONTENT, _SPECIAL = ("file",), ("fifo", "socket")
 UPPER_TYPES = ("dir", "file", "symlink", "whiteout", *_SPECIAL)
 BASE_TYPES = ("dir", "file", "symlink", *_SPECIAL)
@@ -89,9 +90,9 @@ def _check_roots(roots: Any, blobs: Mapping[str, int]) -> None:
 def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
     """Check the entries of an upper layer; each must be in a directory that precedes it."""
     require(isinstance(rows, list), "its entries are not valid")
-    folders, seen = {b""}, set()
+    folders, seen, valid = {b""}, set(), {b""}
     for row in rows:
-        path, kind = _path(row, UPPER_TYPES, _UPPER_KEYS)
+        path, kind = _path(row, UPPER_TYPES, _UPPER_KEYS, valid)
         _require_at(path.rpartition(b"/")[0] in folders, "{path} is not in a directory of the bundle", path)
         _require_at(path not in seen, "{path} is listed twice", path)
         seen.add(path)
@@ -116,9 +117,9 @@ def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
 def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
     """Check the base versions of paths."""
     require(isinstance(rows, list), "its base versions are not valid")
-    seen = set()
+    seen, valid = set(), {b""}
     for row in rows:
-        path, _ = _path(row, BASE_TYPES, _BASE_KEYS)
+        path, _ = _path(row, BASE_TYPES, _BASE_KEYS, valid)
         _require_at(path not in seen, "the base version of {path} is listed twice", path)
         seen.add(path)
         _check_common(path, row)
@@ -134,27 +135,31 @@ def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
             used.add(digest)
 
 
-def _path(row: Any, types: tuple[str, ...], keys: frozenset[str]) -> tuple[bytes, str]:
-    """Return the path and the type of an entry."""
+def _path(row: Any, types: tuple[str, ...], keys: frozenset[str], valid: set[bytes]) -> tuple[bytes, str]:
+    """Return the path and the type of an entry. `valid`: directories that were checked; this path's directory is added."""
     require(isinstance(row, dict) and isinstance(row.get("path"), str), "an entry has no path")
     path: bytes = row["path"].encode("utf-8", "surrogateescape")
-    _require_at(_is_below(path), "{path} is not a path below a root", path)
+    _require_at(_is_below(path, valid), "{path} is not a path below a root", path)
     kind = row["type"]
     _require_at(isinstance(kind, str) and kind in types, "{path} has an unknown type", path)
     _require_at(row.keys() <= keys, "{path} has unknown fields", path)
     return path, kind
 
 
-def _is_below(path: bytes) -> bool:
+def _is_below(path: bytes, valid: set[bytes]) -> bool:
     """Return whether a path is normalized, below a root and not in a git directory."""
-    if len(path) >= _MAX_PATH or b"\0" in path:
+    if len(path) >= _MAX_PATH:
         return False
-    parts = path.split(b"/")
-    if max(map(len, parts)) > _MAX_NAME:
-        return False
-    if b"" in parts or b"." in parts or b".." in parts:
-        return False
-    return b".git" not in path.lower() or not any(part.lower() == b".git" for part in parts)
+    folder, _, name = path.rpartition(b"/")
+    if folder not in valid:
+        if not all(map(_is_name_in_path, folder.split(b"/"))):
+            return False
+        valid.add(folder)
+    return _is_name_in_path(name) and not path.startswith(b"/")
+
+
+def _is_name_in_path(name: bytes) -> bool:
+    return 0 < len(name) <= _MAX_NAME and b"\0" not in name and name not in _NOT_NAMES and name.lower() != b".git"
 
 
 def _check_common(path: bytes, row: dict[str, Any]) -> None:

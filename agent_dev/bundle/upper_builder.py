@@ -4,7 +4,6 @@ import errno
 import os
 import shutil
 from collections.abc import Container
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.bundle.manifest import require
@@ -15,42 +14,60 @@ _KEPT_MODE, _KEPT_DIRECTORY_MODE = 0o1777, 0o3777  # setuid and setgid of files 
 Row = dict[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Blobs:
-    """The contents of a bundle: their folder, how often each is still needed, and those that were finished as their only file."""
+class UpperBuilder:
+    """Builds an upper layer in an empty directory: directories and links first, then files in any order, then settings.
 
-    folder: str
-    use_counts: dict[str, int]
-    finished: Container[str] = ()
-
-
-def build_upper(upper: str, entries: list[Row], blobs: Blobs) -> None:
-    """Build an upper layer in an empty directory. Files are copied from `blobs`, and moved at their last use.
-
-    Raises OSError, or BadBundle for attributes that the file system rejects.
+    The methods raise OSError, or BadBundle for attributes that the file system rejects.
     """
-    tree = Tree(upper, is_ours=True)
-    directories = []
-    try:
-        for row in entries:
-            path = os.fsencode(row["path"])
-            folder, _, name = path.rpartition(b"/")
-            parent = tree.directory(folder)
-            if row["type"] == "file":
-                _file(row, name, parent, blobs)
-            elif row["type"] == "dir":
-                durable.mkdir(name, parent)
-                directories.append((path, row))
-            else:
-                _other(row, name, parent)
-        for path, row in reversed(directories):
-            _finish_directory(tree, path, row)
-    finally:
-        tree.close()
+
+    def __init__(self, upper: str, entries: list[Row], max_open: int) -> None:
+        """`max_open`: the number of directories that stay open."""
+        self._tree = Tree(upper, is_ours=True, max_open=max_open)
+        self._entries = entries
+
+    def close(self) -> None:
+        """Close every descriptor."""
+        self._tree.close()
+
+    def create_all_but_files(self) -> None:
+        """Create directories, links, FIFOs, sockets and whiteouts."""
+        for row in self._entries:
+            if row["type"] != "file":
+                name, parent = self._place(row)
+                _create(row, name, parent)
+
+    def create_file(self, row: Row) -> int:
+        """Create an empty file; return its descriptor. The content is written next, then `finish_file` is called."""
+        name, parent = self._place(row)
+        return durable.create(name, parent)
+
+    def copy_files(self, folder: str, written: Container[str]) -> None:
+        """Create the other files from their contents in a folder. `written`: digests of the contents that were not put there."""
+        for row in self._entries:
+            if row["type"] != "file" or row["digest"] in written:
+                continue
+            with open(f"{folder}/{row['digest']}", "rb") as source, os.fdopen(self.create_file(row), "wb") as target:
+                shutil.copyfileobj(source, target, 1 << 20)
+                target.flush()
+                finish_file(target.fileno(), row)
+
+    def finish_directories(self) -> None:
+        """Set the attributes, the modes and the times of directories, after everything in them exists."""
+        for row in reversed(self._entries):
+            if row["type"] == "dir":
+                _finish_directory(row, *self._place(row))
+
+    def _place(self, row: Row) -> tuple[bytes, int]:
+        """Return the name of an entry and a descriptor of its directory."""
+        folder, _, name = os.fsencode(row["path"]).rpartition(b"/")
+        return name, self._tree.directory(folder)
 
 
-def _other(row: Row, name: bytes, parent: int) -> None:
+def _create(row: Row, name: bytes, parent: int) -> None:
     kind = row["type"]
+    if kind == "dir":
+        durable.mkdir(name, parent)
+        return
     if kind == "whiteout":
         durable.whiteout(name, parent)
         return
@@ -63,23 +80,6 @@ def _other(row: Row, name: bytes, parent: int) -> None:
     durable.set_time_at(name, parent, row["mtime"])
 
 
-def _file(row: Row, name: bytes, parent: int, blobs: Blobs) -> None:
-    blob = f"{blobs.folder}/{row['digest']}"
-    blobs.use_counts[row["digest"]] -= 1
-    if blobs.use_counts[row["digest"]]:
-        with open(blob, "rb") as source, os.fdopen(durable.create(name, parent), "wb") as target:
-            shutil.copyfileobj(source, target, 1 << 20)
-    else:
-        os.rename(blob, name, dst_dir_fd=parent)
-    if row["digest"] in blobs.finished:
-        return
-    fd = os.open(name, os.O_WRONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
-    try:
-        finish_file(fd, row)
-    finally:
-        os.close(fd)
-
-
 def finish_file(fd: int, row: Row) -> None:
     """Set the attributes, the mode and the time of a file whose content is written."""
     _set_attributes(fd, row)
@@ -87,9 +87,8 @@ def finish_file(fd: int, row: Row) -> None:
     durable.set_time(fd, row["mtime"])
 
 
-def _finish_directory(tree: Tree, path: bytes, row: Row) -> None:
-    folder, _, name = path.rpartition(b"/")
-    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=tree.directory(folder))
+def _finish_directory(row: Row, name: bytes, parent: int) -> None:
+    fd = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=parent)
     try:
         if row.get("opaque"):
             durable.set_attribute(fd, "user.overlay.opaque", b"y")

@@ -19,9 +19,13 @@ UNKNOWN = Entry(FileType.DEVICE)  # an entry of a directory that its owner canno
 class Tree:
     """A directory whose content is accessed only through its descriptor."""
 
-    def __init__(self, path: str, *, is_ours: bool = False, is_reviewed: bool = False) -> None:
-        """`is_reviewed`: entries of a directory that cannot be entered are UNKNOWN instead of an error."""
+    def __init__(self, path: str, *, is_ours: bool = False, is_reviewed: bool = False, max_open: int = 64) -> None:
+        """`is_reviewed`: entries of a directory that cannot be entered are UNKNOWN instead of an error.
+
+        `max_open`: the number of directories that stay open.
+        """
         self.path = path
+        self._max_open = max_open
         self._is_reviewed = is_reviewed
         self._is_ours = is_ours  # an upper layer: unreadable files are made readable for a moment
         self.fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -42,7 +46,7 @@ class Tree:
             return self.fd
         known = self._folders.get(path)
         if known is None:
-            if len(self._folders) > 64:
+            if len(self._folders) > self._max_open:
                 self.close_directories()
             try:
                 known = syscalls.open_below(self.fd, path, _FOLDER)

@@ -156,6 +156,16 @@ def read_entry(folder: int, name: bytes, *, attributes: bool = True, is_ours: bo
     return _entry(folder, name, status, kind, stat.S_IMODE(status.st_mode))
 
 
+def read_attributes(fd: int) -> tuple[tuple[str, bytes], ...]:
+    """Return the extended attributes of an open file, without the overlay's. Raises OSError."""
+    try:
+        names = os.listxattr(fd)
+    except OSError:
+        return ()
+    own = (name for name in sorted(names) if name.startswith("user.") and not name.startswith(_OVERLAY))
+    return tuple((name, os.getxattr(fd, name)) for name in own)
+
+
 def _look(
     folder: int,
     name: bytes,

@@ -341,6 +341,17 @@ def test_a_bundle_larger_than_the_free_space_writes_nothing(good: bytes, context
     assert not os.path.exists(context.store.path)
 
 
+def test_many_files_with_one_large_content_count_each(good: bytes, context: CommandContext) -> None:
+    value = checksummed_json.loads(bundles.members(good)[0][1])
+    value["blobs"][digest := next(iter(value["blobs"]))] = size = 1 << 33
+    rows = value["roots"][0]["entries"]
+    for row in (one for root in value["roots"] for one in (*root["entries"], *root["base"]) if one.get("digest") == digest):
+        row["size"] = size
+    rows += [{"path": f"q{n}", "type": "file", "mode": 420, "mtime": 0, "size": size, "digest": digest} for n in range(2000)]
+    assert "free" in refuse(with_manifest(good, value), context)
+    assert not os.path.exists(context.store.path)
+
+
 def test_a_wrong_content_is_refused(good: bytes, context: CommandContext) -> None:
     parts = bundles.members(good)
     wrong = [(name, data[::-1] + b"" if name.startswith("blobs/") else data) for name, data in parts]
