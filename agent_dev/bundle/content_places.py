@@ -1,4 +1,4 @@
-"""The places of a bundle's contents: the only file that needs one, or a folder from which it is copied or moved."""
+"""The places of a bundle's contents: the only file that needs one, or a folder from which it is copied."""
 
 import os
 from collections import Counter

@@ -84,19 +84,20 @@ class TaskTable:
         return TaskTable((*self.tasks[: task.number], task, *self.tasks[task.number + 1 :]))
 
 
-def progress_text(table: TaskTable, seconds: float) -> str:
-    """Return the progress as one line: counts, tasks per minute, and what each host does."""
+def progress_text(table: TaskTable, seconds: float, columns: int) -> str:
+    """Return the progress as one line: counts, tasks per minute, and of each host what fits into the columns."""
     counts = Counter(task.state for task in table.tasks)
     finished = counts[TaskState.DONE] + counts[TaskState.FAILED] + counts[TaskState.ARRIVED]
-    parts = [
-        f"{finished - counts[TaskState.FAILED]} done",
-        f"{counts[TaskState.FAILED]} failed",
-        f"{counts[TaskState.RUNNING]} running",
-        f"{counts[TaskState.WAITING]} waiting",
-        f"{finished / max(seconds, 1) * 60:.1f} per minute",
-    ]
-    hosts = [f"{host}: {running} running, {done} done" for host, (running, done) in sorted(host_counts(table).items())]
-    return " · ".join((", ".join(parts), *hosts))
+    running, hosts = f"{counts[TaskState.RUNNING]} running", sorted(host_counts(table).items())
+    before = f"{finished - counts[TaskState.FAILED]} done, {counts[TaskState.FAILED]} failed, "
+    after = f", {counts[TaskState.WAITING]} waiting, {finished / max(seconds, 1) * 60:.1f} per minute"
+    short = before + running + after
+    long = " · ".join((short, *(f"{host}: {busy} running, {done} done" for host, (busy, done) in hosts)))
+    places = ", ".join(f"{host} {busy}" for host, (busy, _) in hosts if busy)
+    for text in (long, f"{before}{running} ({places}){after}" if places else short):
+        if len(text) <= columns:
+            return text
+    return short
 
 
 def host_counts(table: TaskTable) -> dict[str, tuple[int, int]]:

@@ -10,11 +10,25 @@ from agent_dev.sanitize import visible
 from agent_dev.session.origin import signer_as_json
 
 _SHOWN = 1000  # paths
+_KINDS = {  # of entries: one, many, and the word before a path
+    "dir": ("directory", "directories", "directory"),
+    "file": ("file", "files", "file"),
+    "symlink": ("link", "links", "link"),
+    "whiteout": ("deletion", "deletions", "deleted"),
+    "fifo": ("FIFO", "FIFOs", "FIFO"),
+    "socket": ("socket", "sockets", "socket"),
+}
 
 
 def describe_signer(signer: str) -> str:
     """Return `signed by WHO` or `unsigned`."""
     return f"signed by {visible(signer)}" if signer else "unsigned"
+
+
+def describe_entries(rows: list[dict[str, Any]]) -> str:
+    """Return the number of entries of each type: `1 deletion, 2 files`."""
+    counts = Counter(row["type"] for row in rows)
+    return ", ".join(f"{count:,} {_KINDS[kind][count > 1]}" for kind, count in sorted(counts.items())) or "no changes"
 
 
 def _changed_refs(row: dict[str, Any]) -> list[str]:
@@ -54,12 +68,9 @@ def print_bundle(bundle: OpenBundle, *, as_json: bool) -> None:
         place = f" in {visible(value['roots'][root]['name'])}" if len(value["roots"]) > 1 else ""
         print_line(f"ref {visible(name)}{place}")
     for root in value["roots"]:
-        counts = Counter(str(one["type"]) for one in root["entries"])
-        print_line(
-            f"root {visible(root['name'])}: {', '.join(f'{count} {kind}' for kind, count in sorted(counts.items())) or 'empty'}"
-        )
+        print_line(f"root {visible(root['name'])}: {describe_entries(root['entries'])}")
         for one in root["entries"][:_SHOWN]:
-            print_line(f"  {one['type']:<9} {visible(one['path'])}")
+            print_line(f"  {_KINDS[one['type']][2]:<9} {visible(one['path'])}")
         if len(root["entries"]) > _SHOWN:
             print_line(f"  {len(root['entries']) - _SHOWN} more (--json)")
     for text in value["left_out"]:

@@ -40,7 +40,7 @@ class FleetReporter:
             columns = os.get_terminal_size(2).columns
         except OSError:
             return  # the terminal is gone
-        line = cut_text(progress_text(table, seconds), columns - 1)
+        line = cut_text(progress_text(table, seconds, columns - 1), columns - 1)
         if line != self._line:
             self._line = line
             self._write("")

@@ -84,7 +84,7 @@ NOT_DAMAGED = {
     "import_cache": "not in the state directory; tests/disk/cli/test_import_cache.py damages it",
     "bug_report/crash": "the report is for a person",
     "bundle/commits_import": "git's own objects",
-    "bundle/importing": "a file that lives as long as the import",
+    "bundle/content_places": "the agent's files, and files that live as long as the import",
     "bundle/signature": "keys of the user",
     "bundle/upper_builder": "the agent's files",
     "checkpoint/freezer": "control groups",

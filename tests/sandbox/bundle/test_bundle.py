@@ -75,6 +75,7 @@ def test_signer_and_host_are_shown_everywhere(agent_dev: AgentDev, clones: Path,
     agent_dev.git("config", "--global", "user.signingKey", key)
     agent_dev.do("bundle", "one", tmp_path / "file", "--sign")
     assert "an unknown key" in agent_dev.do("bundle", "--show", tmp_path / "file")
+    assert f"{tmp_path}: Is a directory\n" in agent_dev("import", tmp_path).stderr
     (tmp_path / "signers").write_text(f"ada@here {(tmp_path / 'key.pub').read_text()}")
     agent_dev.git("config", "--global", "gpg.ssh.allowedSignersFile", tmp_path / "signers")
     refused = agent_dev("import", tmp_path / "file", "--signed-by", "eve@here", cwd=clones)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_dev.cli.render import commits, merge, undo
+from agent_dev.cli.render import bundle, commits, merge, undo
 from agent_dev.commits.import_result import ImportedCommits, ImportResult
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import RefUpdate
@@ -84,3 +84,9 @@ def test_a_branch_that_an_undo_reset_is_counted_too(capsys: pytest.CaptureFixtur
     moved = (RefUpdate("refs/heads/main", "1" * 40, "0" * 40),)
     undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], (), refs=moved, name="p"), as_json=False, verb=undo.UNDONE)
     assert ": branch main, 1 change undone\n" in capsys.readouterr().out
+
+
+def test_the_entries_of_a_bundle_are_counted_by_type() -> None:
+    rows = [{"type": kind} for kind in ("whiteout", "file", "dir", "file")]
+    assert bundle.describe_entries(rows) == "1 directory, 2 files, 1 deletion"
+    assert bundle.describe_entries([]) == "no changes"

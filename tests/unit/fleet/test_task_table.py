@@ -39,8 +39,15 @@ def test_a_stopped_table_is_missing_what_has_no_result() -> None:
 def test_the_progress_counts_each_task_once() -> None:
     now = table(4).start(0, "a").finish(0, PASSED).start(1, "a").start(2, "b").finish(2, BAD)
     assert host_counts(now) == {"a": (1, 1), "b": (0, 1)}
-    text = progress_text(now, 60)
+    text = progress_text(now, 60, 120)
     assert text == "1 done, 1 failed, 1 running, 1 waiting, 2.0 per minute · a: 1 running, 1 done · b: 0 running, 1 done"
+
+
+def test_the_progress_names_running_hosts_where_lines_are_short() -> None:
+    now = table(4).start(0, "build1").finish(0, PASSED).start(1, "build1").start(2, "build2")
+    text = progress_text(now, 6, 79)
+    assert text == "1 done, 0 failed, 2 running (build1 1, build2 1), 1 waiting, 10.0 per minute"
+    assert progress_text(now, 6, 70) == "1 done, 0 failed, 2 running, 1 waiting, 10.0 per minute"
 
 
 @pytest.mark.parametrize("round_number", range(repeat(20)))

@@ -123,10 +123,10 @@ def open_input(path: str) -> Iterator[BinaryIO]:
             yield file
         return
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        file = open(path, "rb", buffering=1 << 20)  # noqa: SIM115  (the body's own errors are not the file's)
     except OSError as error:
         raise UsageError(message=f"{path}: {error.strerror}") from None
-    with os.fdopen(fd, "rb", buffering=1 << 20) as file:
+    with file:
         yield file
 
 
