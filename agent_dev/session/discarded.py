@@ -22,7 +22,7 @@ def find_discarded(context: CommandContext, name: str) -> ListedSession:
     """Return the discarded session of that id or name, else the newest of this repository. Raises UnknownSession, NoSession."""
     everything = list_discarded(context.store)
     if name:
-        one = sessions.match_session(everything, name)
+        one = sessions.match_session(everything, name, context.root)
         if one is None:
             raise UnknownSession(name=f"{name} in the trash", hint="agent-dev sessions --all lists discarded sessions")
         return one

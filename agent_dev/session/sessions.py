@@ -112,7 +112,7 @@ def find_session(
     """
     all_found = list_sessions(context.store)
     if name:
-        found = match_session(all_found, name)
+        found = match_session(all_found, name, context.root)
         if found is None:
             raise UnknownSession(name=name, hint="agent-dev sessions --all lists them")
         if found.problem and not damaged:
@@ -131,8 +131,9 @@ def find_session(
     return own[-1]
 
 
-def match_session(all_found: tuple[ListedSession, ...], name: str) -> ListedSession | None:
-    """Return the session with this id, else the newest with this name, or None."""
+def match_session(all_found: tuple[ListedSession, ...], name: str, root: str) -> ListedSession | None:
+    """Return the session with this id, else the newest with this name in the repository, else the newest elsewhere, or None."""
     by_id = [one for one in all_found if one.session.id == name]
     by_name = [one for one in all_found if one.record.get("name") == name]
-    return next(iter(by_id or by_name[-1:]), None)
+    here = [one for one in by_name if store.has_root(one.record, root)]
+    return next(iter(by_id or here[-1:] or by_name[-1:]), None)

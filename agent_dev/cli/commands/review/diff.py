@@ -68,8 +68,10 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
 
 def _pop_session(names: list[str], args: argparse.Namespace, context: CommandContext) -> str:
     """Remove the name of a session from the arguments and return it; "" if the first one is none."""
-    is_named = bool(args.words) and sessions.match_session(sessions.list_sessions(context.store), names[0]) is not None
-    return names.pop(0) if is_named else ""
+    if not args.words:
+        return ""
+    found = sessions.match_session(sessions.list_sessions(context.store), names[0], context.root)
+    return names.pop(0) if found is not None else ""
 
 
 def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args: argparse.Namespace) -> int:

@@ -1,0 +1,28 @@
+"""A name means a session of the repository in which it is used, before one of another repository."""
+
+from typing import Any
+
+from agent_dev.session import store
+from agent_dev.session.sessions import ListedSession, match_session
+
+
+def listed(number: str, root: str, name: str = "fix") -> ListedSession:
+    record: Any = {"name": name, "root": root, "roots": [root, f"{root}-lib"]}
+    return ListedSession(store.Session(number, ""), record, store.WAITING)
+
+
+def matched(name: str, root: str) -> str:
+    found = match_session((listed("1", "/a"), listed("2", "/a"), listed("3", "/b"), listed("4", "/a", "other")), name, root)
+    return found.session.id if found else ""
+
+
+def test_a_name_means_the_newest_session_of_this_repository() -> None:
+    assert (matched("fix", "/a"), matched("fix", "/a-lib"), matched("fix", "/b")) == ("2", "2", "3")
+
+
+def test_a_name_that_no_session_here_has_means_the_newest_elsewhere() -> None:
+    assert (matched("fix", "/c"), matched("other", "/b"), matched("none", "/a")) == ("3", "4", "")
+
+
+def test_an_id_means_its_session_everywhere() -> None:
+    assert (matched("1", "/b"), matched("3", "/a")) == ("1", "3")
