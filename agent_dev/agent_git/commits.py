@@ -63,7 +63,13 @@ def list_session_commits(
 ) -> tuple[Commit, ...]:
     """Return the agent's own commits in all repositories of a session, as `list_commits` does."""
     sources = list_repositories(session, record)
-    return tuple(chain.from_iterable(list_commits(source, environ, without_imported=without_imported) for source in sources))
+    found = [list_commits(source, environ, without_imported=without_imported) for source in sources]
+    if len(sources) > 1:
+        roots = record["roots"]
+        found = [
+            tuple(replace(one, place=roots[source.root]) for one in made) for source, made in zip(sources, found, strict=True)
+        ]
+    return tuple(chain.from_iterable(found))
 
 
 def read_changes(source: AgentRepository, repo: BareRepository, environ: dict[str, str]) -> GitChanges:

@@ -146,7 +146,8 @@ def patch_header(commit: ParsedCommit) -> bytes:
 def describe_session_commit(commit: Commit, pointers: Sequence[SubmoduleChange], palette: Palette) -> Iterator[str]:
     """Yield a commit of a session in one line, and the submodules that it moved."""
     mark = f" ({IMPORTED})" if commit.is_imported else f" ({DECLINED})" if commit.is_declined else ""
-    yield f"{palette.paint(f'commit {commit.id[:_SHORT]}', OutputTone.CHANGED)} {visible(commit.subject)}{mark}"
+    place = f" in {visible(commit.place)}" if commit.place else ""
+    yield f"{palette.paint(f'commit {commit.id[:_SHORT]}', OutputTone.CHANGED)} {visible(commit.subject)}{place}{mark}"
     for text in describe_submodules(pointers, commit.id):
         yield f"  {text}"
 

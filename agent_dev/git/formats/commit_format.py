@@ -14,13 +14,15 @@ _STATUS = {"A": "added", "D": "deleted", "M": "edited", "T": "retyped"}
 class Commit:
     """A commit's id in hex and its subject. The agent wrote both.
 
-    `is_imported`: the user has it, under this id or another; `is_declined`: the user does not want it.
+    `is_imported`: the user has it, under this id or another; `is_declined`: the user does not want it. `place`: the root of its
+    repository, if a session has several.
     """
 
     id: str
     subject: str
     is_imported: bool = False
     is_declined: bool = False
+    place: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ import pytest
 
 from agent_dev.agent_git import commits
 from agent_dev.cli.render import commits as output
+from agent_dev.cli.render.colour import PLAIN
 from agent_dev.cli.screen import commits_reader
 from agent_dev.commits import report
 from agent_dev.errors import CannotImport, UsageError
@@ -56,9 +57,11 @@ def merge_files(session: GitSession) -> None:
         review.close()
 
 
-def test_the_commits_of_each_repository_are_found(session: GitSession) -> None:
+def test_the_commits_of_each_repository_are_found(session: GitSession, other: Path) -> None:
     ids = commit_in_both(session)
     found = commits.list_session_commits(session.session, session.record, ENVIRON)
+    assert sorted(one.place for one in found) == sorted((str(session.root), str(other)))
+    assert any(f"in {other}" in line for one in found for line in output.describe_session_commit(one, (), PLAIN))
     assert tuple(one.id for one in found) == ids
 
 
