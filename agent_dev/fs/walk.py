@@ -7,7 +7,9 @@ directories would take memory that grows with the square of the depth.
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
@@ -21,6 +23,9 @@ SkipEntry = Callable[[bytes, FileType], bool]
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OVERLAY = "user.overlay."
 _READABLE = 0o500
+_TYPE_BITS, _MODE_BITS = 0o170000, 0o7777
+# The overlay's attributes of most entries, by the names of all: of new ones, and of those that it copied up.
+_USUAL: dict[tuple[str, ...], tuple[tuple[str, bytes], ...]] = {(): (), (f"{_OVERLAY}origin",): (("origin", b""),)}
 _TYPES = {
     stat.S_IFREG: FileType.FILE,
     stat.S_IFDIR: FileType.DIRECTORY,
@@ -118,30 +123,66 @@ def _read(
     below: list[bytes] = []
     prefix = path + b"/" if path else b""
     try:
-        names = sorted(os.fsencode(name) for name in os.listdir(folder))
+        names = sorted(map(os.fsencode, os.listdir(folder)))
     except OSError as error:
         problems.append(f"{os.fsdecode(path)}: {error.strerror}")
         return found, below
-    for name in names:
-        if name in skip:
-            continue
-        try:
-            one = _look(folder, name, prefix + name, opened, attributes=attributes)
-        except OSError as error:
-            problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
-            continue
-        if one.entry.type is FileType.DIRECTORY and len(one.path) > LONGEST_PATH:
-            one = replace(one, is_too_deep=True)
-        elif one.entry.type is FileType.DIRECTORY:
-            below.append(name)
-        found.append(one)
+    with _current_directory(folder) if attributes else nullcontext(b"") as location:
+        for name in names:
+            if name in skip:
+                continue
+            try:
+                one = _look(folder, name, prefix + name, opened, attributes=location)
+            except OSError as error:
+                problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
+                continue
+            if one.entry.type is FileType.DIRECTORY and len(one.path) > LONGEST_PATH:
+                one = replace(one, is_too_deep=True)
+            elif one.entry.type is FileType.DIRECTORY:
+                below.append(name)
+            found.append(one)
     below.reverse()
     return found, below
 
 
+def _proc_path(folder: int) -> bytes:
+    return b"/proc/self/fd/%d/" % folder
+
+
+@contextmanager
+def _current_directory(folder: int) -> Iterator[bytes]:
+    """Make a directory the current one, and yield the prefix of paths to its entries.
+
+    Extended attributes have no calls that take a directory: a path by way of /proc/self/fd takes four times as long as a name.
+    With other threads, whose current directory it would become, too, or without permission, it is that path.
+    """
+    threading = sys.modules.get("threading")
+    if threading is not None and threading.active_count() > 1:
+        yield _proc_path(folder)
+        return
+    try:
+        before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        yield _proc_path(folder)  # it was removed
+        return
+    try:
+        try:
+            os.fchdir(before)  # otherwise there would be no way back
+            os.fchdir(folder)
+        except OSError:
+            yield _proc_path(folder)
+            return
+        try:
+            yield b"./"
+        finally:
+            os.fchdir(before)
+    finally:
+        os.close(before)
+
+
 def walked_entry(folder: int, path: bytes) -> WalkedEntry:
     """Return the entry at a path, given the open directory above it. Raises OSError."""
-    return _look(folder, path.rpartition(b"/")[2], path, attributes=True)
+    return _look(folder, path.rpartition(b"/")[2], path, attributes=_proc_path(folder))
 
 
 def read_entry(folder: int, name: bytes, *, attributes: bool = True, is_ours: bool = False) -> Entry:
@@ -150,10 +191,10 @@ def read_entry(folder: int, name: bytes, *, attributes: bool = True, is_ours: bo
     `is_ours`: the attributes of an unreadable file are read too.
     """
     if attributes:
-        return _look(folder, name, name, attributes=True, is_ours=is_ours).entry
+        return _look(folder, name, name, attributes=_proc_path(folder), is_ours=is_ours).entry
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
-    return _entry(folder, name, status, kind, stat.S_IMODE(status.st_mode))
+    kind = _TYPES.get(status.st_mode & _TYPE_BITS, FileType.DEVICE)
+    return _entry(folder, name, status, kind, status.st_mode & _MODE_BITS)
 
 
 def read_attributes(fd: int) -> tuple[tuple[str, bytes], ...]:
@@ -172,12 +213,13 @@ def _look(
     path: bytes,
     opened: "UnlockedDirectories | None" = None,
     *,
-    attributes: bool,
+    attributes: bytes,
     is_ours: bool = False,
 ) -> WalkedEntry:
+    """Return an entry; `attributes`: what makes a path of its name, to read its extended attributes; empty to leave them out."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
-    mode = stat.S_IMODE(status.st_mode)
+    kind = _TYPES.get(status.st_mode & _TYPE_BITS, FileType.DEVICE)
+    mode = status.st_mode & _MODE_BITS
     if opened is not None and kind is FileType.DIRECTORY:
         mode = opened.own_mode(path, status.st_ino, mode)
         if status.st_mode & _READABLE != _READABLE:
@@ -185,7 +227,7 @@ def _look(
     own: tuple[tuple[str, bytes], ...] = ()
     overlay: tuple[tuple[str, bytes], ...] = ()
     if attributes and (kind is FileType.FILE or kind is FileType.DIRECTORY):
-        own, overlay = _attributes(folder, name, kind, is_ours=is_ours or (opened is not None and opened.with_files))
+        own, overlay = _attributes(attributes + name, kind, is_ours=is_ours or (opened is not None and opened.with_files))
     entry = _entry(folder, name, status, kind, mode, own)
     return WalkedEntry(path, entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
 
@@ -199,20 +241,21 @@ def _entry(
     attributes: tuple[tuple[str, bytes], ...] = (),
 ) -> Entry:
     target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""
-    numbers = (status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink)
-    return Entry(kind, mode, *numbers, target, attributes)  # by position: by name it takes a third longer
+    # by position: by name it takes a third longer
+    return Entry(
+        kind, mode, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink, target, attributes
+    )
 
 
 def _attributes(
-    folder: int, name: bytes, kind: FileType, *, is_ours: bool
+    path: bytes, kind: FileType, *, is_ours: bool
 ) -> tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, bytes], ...]]:
-    path = b"/proc/self/fd/%d/%b" % (folder, name)
     try:
-        names = os.listxattr(path, follow_symlinks=False)
+        names = tuple(os.listxattr(path, follow_symlinks=False))
     except OSError:
         return (), ()
-    if not names:
-        return (), ()
+    if names in _USUAL:
+        return (), _USUAL[names]
     own, overlay = [], []
     for attribute in sorted(names):
         if attribute.startswith(_OVERLAY):

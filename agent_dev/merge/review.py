@@ -476,8 +476,10 @@ def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
 def entries_at(tree: dir_tree.Tree, paths: Iterable[bytes]) -> dict[bytes, Entry | None]:
     """Return the entries at some paths and at the directories above them."""
     found: dict[bytes, Entry | None] = {}
+    folder = b""
     for each in paths:
-        for path in (*parents_of(each), each):
+        last, folder = folder, each.rpartition(b"/")[0]
+        for path in (each,) if folder == last else (*parents_of(each), each):
             if path not in found:
                 is_bare = found.get(path.rpartition(b"/")[0], True) is None  # no entry below a missing directory
                 found[path] = None if is_bare else tree.entry_at(path, attributes=False)

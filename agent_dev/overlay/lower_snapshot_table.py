@@ -109,12 +109,14 @@ class Table:
         kind = self._kinds[self._columns[_KIND][at]]
         return [os.fsdecode(path), kind, *numbers, target, self.content_location(path), *([[]] if self._knows_attributes else ())]
 
-    def fields(self, path: bytes) -> tuple[str, list[int], bytes] | None:
+    def fields(self, path: bytes) -> tuple[str, tuple[int, ...], bytes] | None:
         """Return the type, the numbers and the target of a row in columns, in half the time of `row`; None for another path."""
         at = self._at.get(path)
         if at is None:
             return None
-        return self._kinds[self._columns[_KIND][at]], [one[at] for one in self._numbers], self._split(_TARGET)[at]
+        mode, size, inode, mtime, ctime, links = self._numbers  # one by one: a loop takes twice as long
+        numbers = (mode[at], size[at], inode[at], mtime[at], ctime[at], links[at])
+        return self._kinds[self._columns[_KIND][at]], numbers, self._split(_TARGET)[at]
 
     def knows_attributes(self, path: bytes) -> bool:
         """Return whether the row of a path has its extended attributes."""
