@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from agent_dev.overlay.changes import Change
 
-_NICE = 5  # the user waits for the review, not for the checkpoint
+_NICE = 5  # the user waits for the screen, not for the checkpoint
 _KILLED = "no checkpoint of the end: its process was killed"
 _OWNER_READ = 0o400
 
@@ -29,15 +29,15 @@ def may_run_during_review(changes: "Iterable[Change]") -> bool:
 class LastCheckpoint:
     """A process that takes a checkpoint. Nothing may change the session before it ends; it dies with the launcher."""
 
-    def __init__(self, take: "Callable[[], str]") -> None:
-        """`take`: take the checkpoint; return why it failed, "" if it did not."""
+    def __init__(self, take: "Callable[[], str]", *, is_awaited: bool = False) -> None:
+        """`take`: take the checkpoint; return why it failed, "" if it did not. `is_awaited`: the user waits for it."""
         launcher = os.getpid()
         self._reader, writer = os.pipe()
         self.is_finished = False
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                _leave_terminal(launcher)
+                _leave_terminal(launcher, 0 if is_awaited else _NICE)
                 streams.write_all(writer, take().encode())
             except BaseException:  # noqa: BLE001  (the launcher reports any failure; a traceback would damage the screen)
                 os._exit(1)
@@ -60,8 +60,8 @@ class LastCheckpoint:
         return _KILLED if status else error
 
 
-def _leave_terminal(launcher: int) -> None:
-    """Leave the terminal's signals and streams, and die with the launcher."""
+def _leave_terminal(launcher: int, priority: int) -> None:
+    """Leave the terminal's signals and streams, die with the launcher, and lower the priority."""
     syscalls.die_with_parent()
     if os.getppid() != launcher:
         os._exit(1)
@@ -69,4 +69,4 @@ def _leave_terminal(launcher: int) -> None:
     null = os.open(os.devnull, os.O_RDWR)
     for standard in range(3):
         os.dup2(null, standard)
-    os.nice(_NICE)
+    os.nice(priority)

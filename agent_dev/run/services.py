@@ -285,7 +285,9 @@ def with_last_checkpoint(job: "RunJob", record: store.Record, outcome: "RunOutco
 
     seen = outcome.review_cache  # None if directories had to be made readable
     if job.reviews_next and seen is not None and last_checkpoint.may_run_during_review(seen.changes.changes):
-        return outcome.replace(last_checkpoint=last_checkpoint.LastCheckpoint(lambda: _take_last_checkpoint(job, record)))
+        is_awaited = not (outcome.opens_review and os.isatty(0) and os.isatty(2))  # no screen opens: it is all that is left to do
+        taken = last_checkpoint.LastCheckpoint(lambda: _take_last_checkpoint(job, record), is_awaited=is_awaited)
+        return outcome.replace(last_checkpoint=taken)
     return outcome.replace(checkpoint_error=_take_last_checkpoint(job, record))
 
 

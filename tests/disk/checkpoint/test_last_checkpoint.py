@@ -40,6 +40,14 @@ def test_the_launcher_gets_the_reason_of_a_failure(message: str) -> None:
     assert LastCheckpoint(lambda: message).finish() == message
 
 
+@pytest.mark.parametrize(("is_awaited", "lowered"), [(False, 5), (True, 0)])
+def test_only_a_checkpoint_behind_the_screen_has_a_lower_priority(*, is_awaited: bool, lowered: int) -> None:
+    own = os.nice(0)
+    priority = LastCheckpoint(lambda: str(os.nice(0)), is_awaited=is_awaited).finish()
+
+    assert priority == str(min(own + lowered, 19))
+
+
 def test_a_killed_checkpoint_is_reported() -> None:
     def take() -> str:
         os.kill(os.getpid(), 9)
