@@ -9,7 +9,7 @@ from agent_dev.errors import AgentDevError
 from agent_dev.linux import users
 from agent_dev.merge.review import Review
 from agent_dev.overlay.labels import format_count
-from agent_dev.session import sessions, shared_changes, store
+from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 _FEW = 5  # files that are named
@@ -45,6 +45,8 @@ def work_tree_lines(session: store.Session, record: store.Record, environ: dict[
 
 def shared_notes(found: Sequence[ListedSession], session: str, environ: dict[str, str]) -> tuple[str, ...]:
     """Return the notes of one session, which is compared with the newest others."""
+    from agent_dev.session import shared_changes  # most repositories have one open session
+
     names = {one.session.id: one.name for one in found}
     root = next((str(one.record["root"]) for one in found if one.session.id == session), "")
     others = [one for one in found if one.session.id != session and one.state in sessions.OPEN]

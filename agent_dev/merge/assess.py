@@ -9,7 +9,7 @@ from hashlib import sha256
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from agent_dev import __version__, path_patterns, wildcard
+from agent_dev import __version__
 from agent_dev.diff.binary import is_binary
 from agent_dev.diff.equal_ends import equal_ends
 from agent_dev.fs import dir_tree, fork_map
@@ -18,17 +18,7 @@ from agent_dev.merge import escaping_links
 from agent_dev.merge.restorable import RestorableFiles
 from agent_dev.overlay import embedded_repositories, symlinks
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk
-from agent_dev.risk import (
-    content,
-    deletions,
-    harmless_lines,
-    hidden_text,
-    lock_files,
-    new_lines,
-    plain_text,
-    risk_rules,
-    shadowed_modules,
-)
+from agent_dev.risk import content, deletions, new_lines, risk_rules
 from agent_dev.risk import load as risk_load
 from agent_dev.risk.cache import RiskCache, Row, fingerprint
 from agent_dev.risk.risk_rules import RiskRule
@@ -42,19 +32,13 @@ _MIN_BYTES_TO_FORK = 4 << 20  # bytes to read, above which a second process pays
 _MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that a list at the end of a run, or of `status`, assesses every change
 _MAX_FILES_AT_ONCE = 200  # files; as above
 
-# The code that finds risks: cached results are valid only for the version that produced them.
+# The code that finds risks: cached results are valid only for the version that produced them. Named, since not all is imported.
 _CODE = (
-    content,
-    risk_rules,
-    path_patterns,
-    wildcard,
-    harmless_lines,
-    hidden_text,
-    symlinks,
-    lock_files,
-    new_lines,
-    plain_text,
-    shadowed_modules,
+    "path_patterns",
+    "wildcard",
+    "overlay/symlinks",
+    *(f"risk/{name}" for name in ("content", "risk_rules", "harmless_lines", "hidden_text", "json_text", "lock_files")),
+    *(f"risk/{name}" for name in ("new_lines", "plain_text", "shadowed_modules")),
 )
 
 
@@ -196,7 +180,10 @@ class RiskAssessor:
 
     def _origin(self, change: Change) -> risk_rules.Origin | None:
         """Return the file that a new one was renamed or copied from."""
-        old = self._review.changes.renames.get(change.key)
+        renames = self._review.changes.renames
+        if not renames and change.copied_from is None:
+            return None
+        old = renames.get(change.key)
         deleted = self._review.changes.by_key().get(old) if old is not None else None
         if deleted is not None:
             old, entry = deleted.key, deleted.before
@@ -341,5 +328,6 @@ def _agent_bytes(tree: dir_tree.Tree, change: Change) -> bytes:
 
 def _rules_version(rules: tuple[RiskRule, ...]) -> str:
     """Return a version that changes with the rules and with the code that applies them."""
-    code = [os.stat(module.__file__).st_mtime_ns for module in _CODE if module.__file__]
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    code = [os.stat(f"{package}/{name}.py").st_mtime_ns for name in _CODE]
     return sha256(repr((__version__, code, rules)).encode()).hexdigest()[:24]

@@ -15,7 +15,7 @@ from agent_dev.risk.hidden_text import (
     adds_mixed_letters,
     adds_unicode_space,
 )
-from agent_dev.risk.lock_files import has_changed_checksum, has_new_registry, parse_json
+from agent_dev.risk.json_text import parse_json
 from agent_dev.risk.new_lines import Finder, ReadBase, matching_lines
 from agent_dev.risk.plain_text import added_lines, fold_content
 
@@ -142,6 +142,18 @@ def _packages(data: bytes) -> set[bytes]:
     return found
 
 
+def _registry(after: bytes, before: ReadBase) -> bool:
+    from agent_dev.risk import lock_files  # deferred: its patterns take 8 ms to compile, and few changes are lock files
+
+    return lock_files.has_new_registry(after, before)
+
+
+def _integrity(after: bytes, before: ReadBase) -> bool:
+    from agent_dev.risk import lock_files  # as above
+
+    return lock_files.has_changed_checksum(after, before)
+
+
 CONTENT_CHECKS: dict[str, Callable[[bytes, ReadBase], bool]] = {
     "hidden-text": adds_hidden_text,
     "far-right": adds_far_right_text,
@@ -149,8 +161,8 @@ CONTENT_CHECKS: dict[str, Callable[[bytes, ReadBase], bool]] = {
     "mixed-letters": adds_mixed_letters,
     "odd-space": adds_unicode_space,
     "install-script": _install_script,
-    "registry": has_new_registry,
-    "integrity": has_changed_checksum,
+    "registry": _registry,
+    "integrity": _integrity,
     "package": _package,
 }
 

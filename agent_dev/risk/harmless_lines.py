@@ -6,13 +6,14 @@ from collections.abc import Callable, Iterator
 from agent_dev.diff.equal_ends import equal_ends
 from agent_dev.risk.new_lines import ReadBase
 
+# Texts, which `re` compiles on first use: few changes need them.
 # Only letters and a few marks: nothing that a tool interprets (`vim:`, `coding=`, `/// script`), and no quotes.
 _WORDS = rb"[A-Za-z0-9 ,.()!?;\x80-\xff-]|(?<=[A-Za-z])'(?=[a-z])"
-_COMMENT = re.compile(rb"\s{0,80}#+(?:\s{1,80}(?:%b)*)?" % _WORDS)
+_COMMENT = rb"\s{0,80}#+(?:\s{1,80}(?:%b)*)?" % _WORDS
 _PRINTED = rb"(?:%b|[:/_<>=+*@|#%%&\[\]{}~^])*" % _WORDS
-_ECHO = re.compile(rb"\t@?(?:echo|printf)(?: -e| -n)?(?:\s{1,8}(?:\"%b\"|'%b'))?\s{0,8}" % (_PRINTED, _PRINTED))
-_HELP = re.compile(rb"\s{1,80}##(?:\s(?:%b)*)?\Z" % _WORDS)
-_IGNORED = re.compile(
+_ECHO = rb"\t@?(?:echo|printf)(?: -e| -n)?(?:\s{1,8}(?:\"%b\"|'%b'))?\s{0,8}" % (_PRINTED, _PRINTED)
+_HELP = rb"\s{1,80}##(?:\s(?:%b)*)?\Z" % _WORDS
+_IGNORED = (
     rb"\s*(?:/|\*\*/)?(?:\*\.(?:log|tmp|temp|bak|swp|swo|pyc|pyo|pid|orig|rej|cover|lcov|tsbuildinfo|retry)|logs?/|\*~|__pycache__/"
     rb"|\.DS_Store|Thumbs\.db|\.(?:pytest|mypy|ruff|parcel|sass)[_-]cache/?|\.coverage(?:\.\*)?|htmlcov/|\.eslintcache|\.nyc_output/?"
     rb"|(?:npm-debug|yarn-error|yarn-debug|lerna-debug|pnpm-debug)\.log\*?)?\s*"
@@ -24,12 +25,12 @@ _NUMBERED = 2  # lines at the beginning of a file, where `#!` counts
 _Strip = Callable[[bytes], bytes | None]
 
 
-def _without(pattern: "re.Pattern[bytes]") -> _Strip:
-    return lambda line: None if pattern.fullmatch(line) else line
+def _without(pattern: bytes) -> _Strip:
+    return lambda line: None if re.fullmatch(pattern, line) else line
 
 
 def _without_help(line: bytes) -> bytes | None:
-    return None if _ECHO.fullmatch(line) else _HELP.sub(b"", line)
+    return None if re.fullmatch(_ECHO, line) else re.sub(_HELP, b"", line)
 
 
 LINE_FILTERS: dict[str, _Strip] = {

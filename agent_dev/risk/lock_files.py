@@ -1,9 +1,9 @@
 """Lock files of package managers: the origins of packages, and the checksum of each version."""
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 
+from agent_dev.risk.json_text import parse_json
 from agent_dev.risk.new_lines import ReadBase
 
 _ORIGIN = re.compile(rb"([a-z0-9+.-]{1,16})://([^/\s\"'<>,)\]}#?]*)|\bgit@([a-z0-9.-]{1,253}):")
@@ -74,24 +74,6 @@ def _origins(data: bytes) -> set[bytes]:
 
 def _document(data: bytes) -> object | None:
     return parse_json(data) if data.lstrip().startswith(b"{") else None
-
-
-def parse_json(data: bytes) -> object | None:
-    """Parse JSON with numbers as text; None if invalid or if a key is repeated, which parsers read differently."""
-    try:
-        document: object = json.loads(
-            data.decode("utf-8-sig"), parse_int=str, parse_float=str, object_pairs_hook=_without_repeated_keys
-        )
-    except (ValueError, RecursionError):
-        return None
-    return document
-
-
-def _without_repeated_keys(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        raise ValueError("a key is repeated")
-    return found
 
 
 def _strings(document: object) -> Iterator[bytes]:

