@@ -81,8 +81,8 @@ def test_a_checkpoint_counts_the_paths_that_the_log_lists(agent_dev: AgentDev) -
     agent_dev.ended_session("echo a >a; mkdir d; echo b >d/b; git add -A; git commit -qm made")
     (row,) = json.loads(agent_dev.do("log", "--changes", "--json"))["changes"]
     assert row["paths"] == ["a", "d", "d/b"]
-    assert "checkpoint 1 (end), 3 paths changed\n" in agent_dev.do("log")
-    assert json.loads(agent_dev.do("checkpoints", "--json"))["checkpoints"][0]["changed"] == 3
+    assert " (end), 3 paths changed\n" in agent_dev.do("log")
+    assert json.loads(agent_dev.do("checkpoints", "--json"))["checkpoints"][-1]["changed"] == 3
 
 
 def test_a_memory_limit_per_process_is_announced(agent_dev: AgentDev) -> None:
