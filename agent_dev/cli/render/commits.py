@@ -157,7 +157,7 @@ def session_commit_as_json(commit: Commit, pointers: Sequence[SubmoduleChange]) 
     own = [one for one in pointers if one.commit == commit.id]
     risks = [{"rule": SUBMODULE_MOVED.rule, "reason": SUBMODULE_MOVED.why, **submodule_as_json(one)} for one in own]
     decided = {"imported": commit.is_imported, "declined": commit.is_declined}
-    return {"id": commit.id, "subject": commit.subject, **decided, "risks": risks}
+    return {"id": commit.id, "subject": commit.subject, "repository": commit.place or None, **decided, "risks": risks}
 
 
 def describe_submodules(pointers: Sequence[SubmoduleChange], commit: str) -> Iterator[str]:

@@ -62,6 +62,7 @@ def test_the_commits_of_each_repository_are_found(session: GitSession, other: Pa
     found = commits.list_session_commits(session.session, session.record, ENVIRON)
     assert sorted(one.place for one in found) == sorted((str(session.root), str(other)))
     assert any(f"in {other}" in line for one in found for line in output.describe_session_commit(one, (), PLAIN))
+    assert {output.session_commit_as_json(one, ())["repository"] for one in found} == {str(session.root), str(other)}
     assert tuple(one.id for one in found) == ids
 
 

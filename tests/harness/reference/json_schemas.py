@@ -156,6 +156,7 @@ SCHEMAS: dict[str, Schema] = {
             mapping(
                 id=STRING,
                 subject=STRING,
+                repository=nullable(STRING),
                 imported=BOOLEAN,
                 declined=BOOLEAN,
                 risks=list_of(
