@@ -15,14 +15,15 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 _COLUMNS = 80
 
 
-def ask_running_session(context: CommandContext, subcommand: str, words: tuple[str, str]) -> ListedSession:
+def ask_running_session(context: CommandContext, hint: str, words: tuple[str, str]) -> ListedSession:
     """Return the only running session of the repository, or of several the one that the user selects.
 
-    `words`: the verb of the question, and its participle. Raises NoSession, or UsageError as `ask_session`.
+    `hint`: a command line, in which {} stands for the name of a session; `words`: the verb of the question, and its participle.
+    Raises NoSession, or UsageError as `ask_session`.
     """
     found = [one for one in sessions.sessions_of_repository(context) if one.state == store.RUNNING]
     if len(found) > 1:
-        return ask_session(found, ("running", *words), f"agent-dev {subcommand} {found[-1].name}")
+        return ask_session(found, ("running", *words), hint.format(found[-1].name))
     return found[0] if found else sessions.find_session(context, "", (store.RUNNING,))
 
 

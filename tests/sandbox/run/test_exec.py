@@ -172,9 +172,8 @@ def test_many_commands_leave_nothing_behind(agent_dev: AgentDev) -> None:
 
 
 def test_a_killed_launcher_ends_the_command(agent_dev: AgentDev) -> None:
-    with running(agent_dev) as session, agent_dev.start("exec", "--", "sh", "-c", "echo begun; exec sleep 86413") as process:
-        assert process.stdout
-        assert process.stdout.readline() == "begun\n"
+    with running(agent_dev) as session, agent_dev.start("exec", "--", "sleep", "86413") as process:
+        wait_until(lambda: bool(processes_inside("86413")), "the command runs")
         session.kill()
         assert process.wait(30) == 137
         assert not processes_inside("86413")
@@ -186,7 +185,7 @@ def test_the_session_is_found(agent_dev: AgentDev) -> None:
         with running(agent_dev, "--name", "two"):
             both = agent_dev("exec", "--", "true")
             assert both.returncode == 2
-            assert "several sessions are running: one, two" in both.stderr
+            assert "several sessions are running: one, two\nagent-dev: hint: agent-dev exec two -- COMMAND\n" in both.stderr
     done = agent_dev("exec", "--", "true")
     assert (done.returncode, done.stdout) == (1, "")
     assert "no running or waiting session" in done.stderr

@@ -28,7 +28,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     command = tuple(argv[index + 1 :])
     if not command:
         raise UsageError(message="exec: a command is missing", hint="agent-dev exec -- COMMAND")
-    return run_in_session(find_session_to_enter(args.session, context, "exec"), command, context, options)
+    return run_in_session(find_session_to_enter(args.session, context, "agent-dev exec {} -- COMMAND"), command, context, options)
 
 
 def run_in_session(one: ListedSession, command: tuple[str, ...], context: CommandContext, options: RunOptions) -> int:
@@ -55,12 +55,15 @@ def _run_on_ended(one: ListedSession, command: tuple[str, ...], context: Command
         store.unlock_session(locked.session)
 
 
-def find_session_to_enter(name: str, context: CommandContext, verb: str) -> ListedSession:
-    """Return the named session, else the running one (the user selects one of several), else the newest one that has ended."""
+def find_session_to_enter(name: str, context: CommandContext, hint: str) -> ListedSession:
+    """Return the named session, else the running one (the user selects one of several), else the newest one that has ended.
+
+    `hint`: as `ask_running_session`.
+    """
     if name:
         return sessions.find_session(context, name)
     found = [one for one in sessions.sessions_of_repository(context) if one.state in sessions.OPEN]
     running = [one for one in found if one.state == store.RUNNING]
     if not found:
         raise NoSession(root=context.root, state="running or waiting", hint="agent-dev bash starts one with a shell")
-    return found[-1] if not running else ask_running_session(context, verb, ("enter", "entered"))
+    return found[-1] if not running else ask_running_session(context, hint, ("enter", "entered"))

@@ -10,6 +10,5 @@ from agent_dev.session.sessions import CommandContext
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `shell`."""
     args = make_session_parser("shell", ABOUT.format("Open your shell")).parse_args(argv)
-    return run_in_session(
-        find_session_to_enter(args.session, context, "shell"), (run_exec.shell_of(context.environ),), context, options
-    )
+    one = find_session_to_enter(args.session, context, "agent-dev shell {}")
+    return run_in_session(one, (run_exec.shell_of(context.environ),), context, options)

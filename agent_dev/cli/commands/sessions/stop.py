@@ -16,7 +16,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     if args.session:
         one = sessions.find_session(context, args.session)
     else:
-        one = ask_running_session(context, "stop", ("stop", "stopped"))
+        one = ask_running_session(context, "agent-dev stop {}", ("stop", "stopped"))
     ended = session_access.stop(context, one)
     if not ended.state:
         print_outcome(f"session {one.name} stopped; it had no changes and was removed")
