@@ -5,7 +5,7 @@ import os
 import signal
 import subprocess
 from pathlib import Path
-from secrets import token_hex
+from secrets import randbelow
 from typing import Any
 
 import pytest
@@ -244,8 +244,8 @@ def test_with_a_broken_library_for_keys_nothing_starts(agent_dev: AgentDev, tmp_
 
 @pytest.mark.parametrize("victim", ["launcher", "gateway"])
 def test_a_command_that_reads_a_key_ends_with_who_wanted_it(agent_dev: AgentDev, victim: str) -> None:
-    marker = f"marker-{token_hex(6)}"
-    _configure_source(agent_dev, {"command": ["sh", "-c", "sleep 60; :", marker]})
+    marker = f"60.{randbelow(10**12):012}"
+    _configure_source(agent_dev, {"command": ["sleep", marker]})
     with agent_dev.start("--", "true") as process:
         (command,) = wait_until(lambda: processes(marker), "the command runs")
         os.kill(process.pid if victim == "launcher" else parent_pid(command), signal.SIGKILL)
