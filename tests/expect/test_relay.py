@@ -54,7 +54,7 @@ def noise(size: int) -> bytes:
 def test_every_byte_written_by_an_agent_passes_unchanged(agent_dev: AgentDev) -> None:
     data = noise(200_000)
     (agent_dev.repo / "noise").write_bytes(data)
-    with agent(agent_dev, "sh", "-c", "stty raw; printf '<begin>'; cat noise; printf '<end>'") as terminal:
+    with agent(agent_dev, "sh", "-c", "stty raw -echo; printf '<begin>'; cat noise; printf '<end>'") as terminal:
         start = terminal.wait_raw(b"<begin>")
         terminal.wait_raw(b"<end>", start=start)
         written = terminal.raw[start:].partition(b"<end>")[0]
