@@ -7,9 +7,7 @@ directories would take memory that grows with the square of the depth.
 import errno
 import os
 import stat
-import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 
 from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
@@ -127,57 +125,26 @@ def _read(
     except OSError as error:
         problems.append(f"{os.fsdecode(path)}: {error.strerror}")
         return found, below
-    with _current_directory(folder) if attributes else nullcontext(b"") as location:
-        for name in names:
-            if name in skip:
-                continue
-            try:
-                one = _look(folder, name, prefix + name, opened, attributes=location)
-            except OSError as error:
-                problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
-                continue
-            if one.entry.type is FileType.DIRECTORY and len(one.path) > LONGEST_PATH:
-                one = replace(one, is_too_deep=True)
-            elif one.entry.type is FileType.DIRECTORY:
-                below.append(name)
-            found.append(one)
+    location = _proc_path(folder) if attributes else b""
+    for name in names:
+        if name in skip:
+            continue
+        try:
+            one = _look(folder, name, prefix + name, opened, attributes=location)
+        except OSError as error:
+            problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
+            continue
+        if one.entry.type is FileType.DIRECTORY and len(one.path) > LONGEST_PATH:
+            one = replace(one, is_too_deep=True)
+        elif one.entry.type is FileType.DIRECTORY:
+            below.append(name)
+        found.append(one)
     below.reverse()
     return found, below
 
 
 def _proc_path(folder: int) -> bytes:
     return b"/proc/self/fd/%d/" % folder
-
-
-@contextmanager
-def _current_directory(folder: int) -> Iterator[bytes]:
-    """Make a directory the current one, and yield the prefix of paths to its entries.
-
-    Extended attributes have no calls that take a directory: a path by way of /proc/self/fd takes four times as long as a name.
-    With other threads, whose current directory it would become, too, or without permission, it is that path.
-    """
-    threading = sys.modules.get("threading")
-    if threading is not None and threading.active_count() > 1:
-        yield _proc_path(folder)
-        return
-    try:
-        before = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:
-        yield _proc_path(folder)  # it was removed
-        return
-    try:
-        try:
-            os.fchdir(before)  # otherwise there would be no way back
-            os.fchdir(folder)
-        except OSError:
-            yield _proc_path(folder)
-            return
-        try:
-            yield b"./"
-        finally:
-            os.fchdir(before)
-    finally:
-        os.close(before)
 
 
 def walked_entry(folder: int, path: bytes) -> WalkedEntry:

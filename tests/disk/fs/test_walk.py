@@ -3,9 +3,6 @@
 import os
 import socket
 import stat
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 
 import pytest
@@ -44,62 +41,6 @@ def test_an_entry_contains_the_lstat_fields(tmp_path: Path) -> None:
 
     assert (entry.mode, entry.size, entry.links) == (0o4751, 3, 2)
     assert (entry.inode, entry.mtime, entry.ctime) == (status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
-
-
-@contextmanager
-def _another_thread() -> Iterator[None]:
-    may_end = threading.Event()
-    thread = threading.Thread(target=may_end.wait)
-    thread.start()
-    try:
-        yield
-    finally:
-        may_end.set()
-        thread.join()
-
-
-@pytest.mark.parametrize("beside", [nullcontext, _another_thread])
-def test_attributes_are_read_with_and_without_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, beside: Callable[[], AbstractContextManager[None]]
-) -> None:
-    inside = tmp_path / "tree" / "inside"
-    inside.mkdir(parents=True)
-    for path in (inside, inside / "-file"):
-        path.touch()
-        os.setxattr(path, "user.own", b"value")
-    monkeypatch.chdir(tmp_path)
-    with beside():
-        found = scanned(tmp_path / "tree")
-
-    assert {path: one.entry.attributes for path, one in found.items()} == {
-        b"inside": (("user.own", b"value"),),
-        b"inside/-file": (("user.own", b"value"),),
-    }
-    assert Path.cwd() == tmp_path
-
-
-def test_a_walk_keeps_a_current_directory_that_cannot_be_entered_again() -> None:
-    def act() -> None:
-        here, tree, before = place / "here", place / "tree", os.open(".", os.O_PATH)
-        for folder in (here, tree):
-            folder.mkdir()
-        (tree / "file").touch()
-        os.setxattr(tree / "file", "user.own", b"value")
-        os.chdir(here)
-        try:
-            here.chmod(0)
-            found = scanned(tree)
-            here.chmod(0o700)
-
-            assert found[b"file"].entry.attributes == (("user.own", b"value"),)
-            assert Path.cwd() == here
-        finally:
-            with suppress(PermissionError):  # the directory of root's tests, in a child of another user
-                os.fchdir(before)
-            os.close(before)
-
-    with ordinary_users_directory() as place:
-        call_as_ordinary_user(act)
 
 
 def test_a_symlink_has_its_target_and_is_not_followed(tmp_path: Path) -> None:
