@@ -132,7 +132,10 @@ print("ready", flush=True)
 while terminal < 0:
     for name in sorted(os.listdir("/dev/pts")):
         if name.isdigit():
-            terminal = os.open(f"/dev/pts/{name}", os.O_RDWR | os.O_NOCTTY)
+            try:
+                terminal = os.open(f"/dev/pts/{name}", os.O_RDWR | os.O_NOCTTY)
+            except OSError:  # a new terminal is locked for a moment: EIO
+                pass
     time.sleep(0.01)
 def attempt(request):
     try:
