@@ -40,7 +40,8 @@ one = sessions.find_session(context, "first")
 for number in range(int(sys.argv[1])):
     made = store.create_session(context.store)
     store.add_root(made, 0, context.root)
-    store.write_record(made, {**one.record, "name": f"s{number}"})
+    options = {**one.record["options"], "name": f"s{number}"}
+    store.write_record(made, {**one.record, "name": f"s{number}", "options": options})
     store.unlock_session(made)
 """
 _WITH_SESSIONS: tuple[tuple[str, ...], ...] = (("--", "/usr/bin/true"), ("status", "first"), ("diff", "first"), ("log", "first"))

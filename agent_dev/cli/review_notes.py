@@ -23,10 +23,10 @@ def add_review_notes(review: Review, context: CommandContext) -> None:
     roots, notes = review.record["roots"], work_tree_lines(review.session, review.record, context.environ)
     if imported := review.record.get("imported"):
         notes += tuple(f"not in the bundle: {text}" for text in imported["left_out"])
-    listed = [one for one in sessions.list_sessions(context.store) if not one.problem]
-    found = [one for one in listed if any(store.has_root(one.record, root) for root in roots)]
-    if sum(one.state in sessions.OPEN for one in found) > 1:
-        notes += shared_notes(found, review.session.id, context.environ)
+    own = ListedSession(review.session, review.record, str(review.record["state"]))
+    if own.state in sessions.OPEN:
+        others = [one for one in _newest_sessions(context, roots) if one.session.id != own.session.id]
+        notes += shared_notes(own, others, context.environ) if others else ()
     if notes:
         review.changes = replace(review.changes, notes=(*review.changes.notes, *notes))
 
@@ -43,21 +43,23 @@ def work_tree_lines(session: store.Session, record: store.Record, environ: dict[
     )
 
 
-def shared_notes(found: Sequence[ListedSession], session: str, environ: dict[str, str]) -> tuple[str, ...]:
+def _newest_sessions(context: CommandContext, roots: Sequence[str]) -> Sequence[ListedSession]:
+    """Return the newest open sessions: as many as can be compared, one that cannot, and one that may be the compared one."""
+    return sessions.newest_sessions(context.store, roots, sessions.OPEN, store.NEWEST + 1)
+
+
+def shared_notes(own: ListedSession, others: Sequence[ListedSession], environ: dict[str, str]) -> tuple[str, ...]:
     """Return the notes of one session, which is compared with the newest others."""
     from agent_dev.session import shared_changes  # most repositories have one open session
 
-    names = {one.session.id: one.name for one in found}
-    root = next((str(one.record["root"]) for one in found if one.session.id == session), "")
-    others = [one for one in found if one.session.id != session and one.state in sessions.OPEN]
-    newest = others[1 - shared_changes.MAX_SESSIONS :]
-    compared = (*newest, *(one for one in found if one.session.id == session))
-    shared = shared_changes.others_by_path(shared_changes.find_shared_changes(compared, environ), session)
+    newest = others[1 - store.NEWEST :]
+    names, top = {one.session.id: one.name for one in newest}, f"{own.record['root']}/"
+    shared = shared_changes.others_by_path(shared_changes.find_shared_changes((*newest, own), environ), own.session.id)
     lines = [
-        f"{path.removeprefix(f'{root}/')} is also changed by {format_names([names[other] for other in those])}"
+        f"{path.removeprefix(top)} is also changed by {format_names([names[other] for other in those])}"
         for path, those in shared.items()
     ]
     rest = len(lines) - _FEW
     more = (f"{format_count(rest, 'more file')} also changed by other sessions (agent-dev sessions --json)",) if rest > 0 else ()
-    bound = (f"compared only with the newest {len(newest)} of {len(others)} other sessions",) if len(newest) < len(others) else ()
+    bound = (f"compared only with the newest {len(newest)} of the other sessions",) if len(newest) < len(others) else ()
     return (*lines[:_FEW], *more, *bound)

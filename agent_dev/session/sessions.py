@@ -1,6 +1,7 @@
 """Find and list the sessions of a repository, with their current states."""
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from agent_dev import paths
@@ -55,16 +56,31 @@ def command_context(options: RunOptions, environ: dict[str, str]) -> CommandCont
 
 def list_sessions(session_store: store.Store) -> tuple[ListedSession, ...]:
     """Return all sessions, oldest first, with their current states."""
-    found = []
     removal.sweep_leftovers(session_store)
-    for session in store.all_sessions(session_store):
-        try:
-            record = store.read_record(session)
-        except UnreadableSession as error:
-            if os.path.lexists(f"{session.folder}/session.json"):  # else it is being created or will be swept
-                found.append(ListedSession(session, store.BLANK, "damaged", str(error.values["reason"])))
-            continue
-        found.append(ListedSession(session, record, current_state(session, record)))
+    return tuple(filter(None, map(_listed, store.all_sessions(session_store))))
+
+
+def _listed(session: store.Session) -> ListedSession | None:
+    """Return a session with its current state; None if it has no record: it is being created, or will be swept."""
+    try:
+        record = store.read_record(session)
+    except UnreadableSession as error:
+        is_damaged = os.path.lexists(f"{session.folder}/session.json")
+        return ListedSession(session, store.BLANK, "damaged", str(error.values["reason"])) if is_damaged else None
+    return ListedSession(session, record, current_state(session, record))
+
+
+def newest_sessions(
+    session_store: store.Store, roots: Sequence[str], states: tuple[str, ...], count: int
+) -> tuple[ListedSession, ...]:
+    """Return the newest undamaged sessions of one of these roots in these states, at most `count`, oldest first."""
+    found: list[ListedSession] = []
+    for session in reversed(store.all_sessions(session_store)):
+        one = _listed(session) if store.has_in_record(session, roots) else None
+        if one and one.state in states and any(store.has_root(one.record, root) for root in roots):
+            found.insert(0, one)
+            if len(found) == count:
+                break
     return tuple(found)
 
 
@@ -110,17 +126,17 @@ def find_session(
 
     Raises UnknownSession, NoSession or, for a damaged one, UnreadableSession.
     """
-    all_found = list_sessions(context.store)
+    removal.sweep_leftovers(context.store)
     if name:
-        found = match_session(all_found, name, context.root)
+        found = find_by_name(context, name)
         if found is None:
             raise UnknownSession(name=name, hint="agent-dev sessions --all lists them")
         if found.problem and not damaged:
             store.read_record(found.session)  # raises UnreadableSession
         return found
-    own = [one for one in all_found if store.has_root(one.record, context.root) and one.state in states]
+    own = newest_sessions(context.store, (context.root,), states, 1)
     if not own:
-        damaged_ones = [one.session.id for one in all_found if one.problem]
+        damaged_ones = [one.session.id for one in list_sessions(context.store) if one.problem]
         raise NoSession(
             root=context.root,
             state="running" if states == (store.RUNNING,) else "waiting",
@@ -128,7 +144,14 @@ def find_session(
             if damaged_ones
             else "agent-dev sessions --all lists those of other repositories",
         )
-    return own[-1]
+    return own[0]
+
+
+def find_by_name(context: CommandContext, name: str) -> ListedSession | None:
+    """Return the session that an id or a name means in this repository, or None."""
+    every = store.all_sessions(context.store)
+    found = [_listed(session) for session in every if session.id == name or store.has_in_record(session, (name,))]
+    return match_session(tuple(filter(None, found)), name, context.root)
 
 
 def match_session(all_found: tuple[ListedSession, ...], name: str, root: str) -> ListedSession | None:

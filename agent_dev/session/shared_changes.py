@@ -16,7 +16,6 @@ from agent_dev.session import store
 from agent_dev.session.sessions import OPEN, ListedSession
 
 MAX_DIRECTORIES, MAX_PATHS = 2_000, 1_000  # bounds of the search
-MAX_SESSIONS = 100  # newest ones of each root; each costs a descriptor, of which a process often may have 1,024
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _GIT = b".git"
 _CHUNK, _LARGEST = 1 << 16, 4 << 20  # bytes that are read at once, and that are compared with the user's file
@@ -65,7 +64,7 @@ def find_shared_changes(found: Iterable[ListedSession], environ: dict[str, str])
     shared: list[SharedChange] = []
     for layers in uppers.values():
         if len(layers) > 1:
-            shared += _shared_in_layers(layers[-MAX_SESSIONS:], tuple(untrusted), environ)
+            shared += _shared_in_layers(layers[-store.NEWEST :], tuple(untrusted), environ)
     return tuple(sorted(shared, key=lambda one: one.path))
 
 

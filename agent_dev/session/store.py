@@ -5,7 +5,7 @@ import os
 from binascii import crc32
 
 from agent_dev.errors import NewerState, SessionBusy, UnreadableSession, UnusableStateDirectory
-from agent_dev.fs import checksummed_json, state_files
+from agent_dev.fs import checksummed_json, fast_json, state_files
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.session import session_ids
 from agent_dev.session.root import Root
@@ -14,7 +14,7 @@ from agent_dev.value import Value
 VERSION = 1
 STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
-NEWEST = 100  # sessions that a start looks at
+NEWEST = 100  # sessions that a start looks at, and of each root that are compared: each costs a descriptor of often 1,024
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
 QUESTIONS = "asks"  # in a session's folder: questions to the user (session/approvals)
 PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
@@ -23,6 +23,7 @@ RUNNING, WAITING, MERGED, DISCARDED, KILLED = "running", "waiting", "merged", "d
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import NotRequired, TypedDict
 
     class GitRecord(TypedDict):
@@ -364,8 +365,7 @@ def sync_record(session: Session) -> None:
 def read_record(session: Session) -> Record:
     """Return session.json. Raises UnreadableSession if it is missing, damaged or of another version."""
     try:
-        with open(f"{session.folder}/session.json", "rb", 0) as file:
-            record = checksummed_json.loads(file.read())
+        record = checksummed_json.loads(state_files.read_file(f"{session.folder}/session.json"))
     except (OSError, ValueError) as error:
         hint = f"agent-dev merge {session.id} --export DIR copies its files out, agent-dev discard {session.id} removes it"
         raise UnreadableSession(session=session.id, reason=f"unreadable record ({error})", hint=hint) from None
@@ -375,6 +375,15 @@ def read_record(session: Session) -> Record:
     if not isinstance(record.get("git"), list):
         record["git"] = _git_list(record.get("git"))
     return record  # type: ignore[return-value]  # ours, by its version
+
+
+def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
+    """Return whether session.json contains one of these strings: of a thousand sessions, few need be parsed."""
+    try:
+        data = state_files.read_file(f"{session.folder}/session.json")
+    except OSError:
+        return False
+    return any(fast_json.dumps(text) in data for text in texts)
 
 
 def _git_list(git: object) -> "list[GitRecord]":
@@ -408,7 +417,7 @@ def has_root(record: Record, path: str) -> bool:
 
 def has_no_record(session: Session) -> bool:
     """Return whether a session has no record: it is being created, or its creator was killed."""
-    return os.path.isdir(session.folder) and not os.path.lexists(f"{session.folder}/session.json")
+    return not os.path.lexists(f"{session.folder}/session.json") and os.path.isdir(session.folder)
 
 
 def all_sessions(store: Store, folder: str = "") -> tuple[Session, ...]:

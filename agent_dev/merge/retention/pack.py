@@ -81,11 +81,16 @@ def _due(where: "CommandContext", keep_count: int) -> list[tuple[store.Session, 
     """Return the merged sessions to pack or remove, oldest first. Those that are packed already cost only one lookup."""
     merges = {name.rpartition(".")[0] for name in list_names(where.store.merges)}
     under_way = {merge.rpartition(".")[0] for merge in pending_marks.unfinished_merges(where.store)}
-    every = [one for one in store.all_sessions(where.store) if one.id not in under_way]
-    removable = [one for one in every if one.id not in merges and _is_removable(one)]
-    whole = [one for one in every if not os.path.lexists(f"{one.folder}/{_DONE}") and one not in removable and _is_merged(one)]
-    due = whole[: max(len(whole) - keep_count, 0)]
-    return [*((one, REMOVED) for one in removable), *((one, PACKED) for one in due if _has_only_files(one))]
+    due: list[tuple[store.Session, str]] = []
+    whole: list[store.Session] = []
+    for one in store.all_sessions(where.store):
+        if one.id in under_way or not store.has_in_record(one, (store.MERGED,)):
+            continue
+        if one.id not in merges and _is_removable(one):
+            due.append((one, REMOVED))
+        elif not os.path.lexists(f"{one.folder}/{_DONE}") and _is_merged(one):
+            whole.append(one)
+    return [*due, *((one, PACKED) for one in whole[: max(len(whole) - keep_count, 0)] if _has_only_files(one))]
 
 
 def _record(session: store.Session) -> store.Record:

@@ -1,11 +1,12 @@
 """Notes about other sessions, with more of them than are compared or read."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
 from agent_dev.cli.review_notes import shared_notes
-from agent_dev.session import sessions, shared_changes, startup_state, store
+from agent_dev.session import sessions, startup_state, store
 from tests.harness.ended_session import ENVIRON, EndedSession
 from tests.harness.trees import FILE, Node, UpperEntry
 
@@ -22,12 +23,12 @@ def test_the_oldest_session_is_compared_with_the_newest_others_and_says_so(
             store.unlock_session(one.session)
         found = sessions.list_sessions(first.store)
         names = [one.name for one in found]
-        whole = shared_notes(found, first.session.id, ENVIRON)
+        whole = shared_notes(found[0], found[1:], ENVIRON)
         assert whole == (f"new is also changed by {', '.join(names[1:])}",)
-        monkeypatch.setattr(shared_changes, "MAX_SESSIONS", 3)
-        assert shared_notes(found, first.session.id, ENVIRON) == (
+        monkeypatch.setattr(store, "NEWEST", 3)
+        assert shared_notes(found[0], found[1:], ENVIRON) == (
             f"new is also changed by {', '.join(names[2:])}",
-            "compared only with the newest 2 of 3 other sessions",
+            "compared only with the newest 2 of the other sessions",
         )
 
 
@@ -41,3 +42,18 @@ def test_a_start_reads_the_newest_sessions_only_and_says_so(tmp_path: Path, monk
         assert startup_state.waiting_session_names(first.store, root) == (names, False)
         monkeypatch.setattr(store, "NEWEST", 2)
         assert startup_state.waiting_session_names(first.store, root) == (names[1:], True)
+
+
+def test_a_name_reads_only_the_records_that_contain_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EndedSession(tmp_path, {b"a": Node(FILE, b"a\n")}, MARKS) as first:
+        made = [EndedSession.another(first) for _ in range(3)]
+        for one in made:
+            store.unlock_session(one.session)
+        (root,) = store.read_record(first.session)["roots"]
+        context = sessions.CommandContext(first.store, root, root, ENVIRON)
+        store.write_record(made[1].session, {**store.read_record(made[1].session), "name": "fix"})
+        read = Mock(wraps=store.read_record)
+        monkeypatch.setattr(store, "read_record", read)
+        assert sessions.find_session(context, "fix").session.id == made[1].session.id
+        assert sessions.find_session(context).session.id == made[2].session.id
+        assert [call.args[0].id for call in read.call_args_list] == [made[1].session.id, made[2].session.id]

@@ -70,8 +70,7 @@ def _pop_session(names: list[str], args: argparse.Namespace, context: CommandCon
     """Remove the name of a session from the arguments and return it; "" if the first one is none."""
     if not args.words:
         return ""
-    found = sessions.match_session(sessions.list_sessions(context.store), names[0], context.root)
-    return names.pop(0) if found is not None else ""
+    return names.pop(0) if sessions.find_by_name(context, names[0]) is not None else ""
 
 
 def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args: argparse.Namespace) -> int:
