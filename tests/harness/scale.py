@@ -1,6 +1,6 @@
 """The number of repetitions in tests, and the seed of random ones.
 
-AGENT_DEV_TEST_SCALE is a percentage: `make test` sets 5, CI 20, `make test-all` 100. From EVERY_TEST on, every test runs.
+AGENT_DEV_TEST_SCALE is a percentage: `make test` sets 5, CI 10, `make test-all` 100. From EVERY_TEST on, every test runs.
 """
 
 import os
@@ -12,7 +12,7 @@ import pytest
 
 T = TypeVar("T")
 
-EVERY_TEST = 20  # percent
+EVERY_TEST = 10  # percent
 # Of the tests in a directory, one of so many runs below EVERY_TEST: those that run the whole program take a second each.
 ONE_OF = {"containment": 5, "expect": 5, "sandbox": 5, "disk": 2, "faults": 2, "tui": 2}
 SCALE = max(1, int(os.environ.get("AGENT_DEV_TEST_SCALE", "100")))
