@@ -99,7 +99,7 @@ class RiskAssessor:
     def assess(self, keys: Iterable[Key] | None = None, *, with_counts: bool = False, is_limited: bool = False) -> ChangeSet:
         """Return the changes, those at `keys` assessed (None: all that git does not ignore), optionally with line counts.
 
-        `is_limited`: of those without a cached result, assess a limited number, those with risky names first.
+        `is_limited`: if too many have no cached result, assess only those of them with risky names.
         """
         wanted = None if keys is None else frozenset(keys)
         changes = self._review.changes
@@ -145,12 +145,12 @@ class RiskAssessor:
         return self.assess((*keys, *(one.key for one in candidates[:limit])))
 
     def _within_limits(self, tasks: list[_Task]) -> list[_Task]:
-        """Return the tasks that fit the limits, those with risky names first."""
+        """Return all tasks if they fit the limits, else those with risky names that do."""
         if len(tasks) <= _MAX_FILES_AT_ONCE and sum(_size(task.change) for task in tasks) <= _MAX_BYTES_AT_ONCE:
             return tasks
         kept, left = [], _MAX_BYTES_AT_ONCE
-        for task in sorted(tasks, key=lambda task: not self._is_risky_by_name(task.change)):
-            if _size(task.change) <= left:
+        for task in tasks:
+            if _size(task.change) <= left and self._is_risky_by_name(task.change):
                 kept.append(task)
                 left -= _size(task.change)
             if len(kept) == _MAX_FILES_AT_ONCE:

@@ -328,6 +328,7 @@ def test_a_limited_assessment_shows_cached_risks_without_counts(
 ) -> None:
     review.assess()
     monkeypatch.setattr(assess, "_MAX_FILES_AT_ONCE", 1)
+    monkeypatch.setattr(RiskAssessor, "_is_risky_by_name", lambda _, change: change.key == EDITED)
     again = unjudged(session)
     found = again.assess_with_counts(is_limited=True).changes
     assert [(bool(one.known_risks), one.is_assessed) for one in found] == [(False, True), (True, True), (False, True)]
@@ -338,7 +339,7 @@ def test_a_limited_assessment_shows_cached_risks_without_counts(
 
 def test_a_limited_assessment_passes_over_a_file_beyond_its_bytes(review: Review, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(assess, "_MAX_BYTES_AT_ONCE", len(b"hello\n"))
-    monkeypatch.setattr(RiskAssessor, "_is_risky_by_name", lambda _, change: change.key == RISKY)
+    monkeypatch.setattr(RiskAssessor, "_is_risky_by_name", lambda _, change: change.key != EDITED)
     found = review.assess_with_counts(is_limited=True).by_key()
     assert {key: one.is_assessed for key, one in found.items()} == {PLAIN: True, RISKY: False, EDITED: False}
 
@@ -358,7 +359,7 @@ def test_status_names_the_number_of_changes_without_known_risks(
         return capsys.readouterr().out
 
     text = shown()
-    assert "! 2 changes: risks not checked yet" in text
+    assert "! 3 changes: risks not checked yet" in text
     assert f"agent-dev diff {name} --stat" in text
     assert [bool(one["risks"]) for one in json.loads(shown("--json"))["changes"]] == [False, True, False]
     assert "not checked" not in shown()
