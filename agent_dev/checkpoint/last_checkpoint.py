@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from agent_dev.overlay.changes import Change
 
 _NICE = 5  # the user waits for the screen, not for the checkpoint
-_KILLED = "no checkpoint of the end: its process was killed"
+_KILLED = "no checkpoint was taken at the end: its process was killed"
 _OWNER_READ = 0o400
 
 

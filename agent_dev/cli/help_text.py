@@ -42,9 +42,9 @@ run
   run --direct[=PROVIDER]    run in the real tree, after a snapshot
   restore [SNAPSHOT]         restore the tree from before a run with --direct
   tx [OPTIONS] -- COMMAND    apply the changes of a command if it succeeds
-  tx --many FILE --on HOST,… run many on other machines
+  tx --many FILE --on HOST,… run a list of commands on other machines
   tx --best N --score CMD    run N attempts and propose the best one
-  work                       run one of them; started by `tx --on`
+  work                       run a task of another machine; `tx --on` starts it
 
 review
   merge [SESSION]            select and apply changes (--all, --take PATH)
@@ -61,14 +61,14 @@ review
 sessions
   sessions                   list running and waiting sessions; --all
   watch [SESSION]            show live what a running session does
-  exec [SESSION] -- COMMAND  run a command in a session, also an ended one
+  exec [SESSION] -- COMMAND  run a command in a session, even an ended one
   shell [SESSION]            open your shell in a session
   attach [SESSION]           attach the terminal to a detached session
   sessions rename S NAME     rename a session that has ended
   resume [SESSION]           run the agent of a session again
   fork [SESSION]             copy an ended session; --name names the copy
   bundle [SESSION] FILE      write a session as one file; --show FILE checks one
-  import FILE                make a session of a bundle; --signed-by WHO
+  import FILE                create a session from a bundle; --signed-by WHO
   stop [SESSION]             stop a running session
   discard [SESSION]          move a session to the trash
   undiscard [SESSION]        restore a session from the trash
@@ -102,14 +102,14 @@ options, before AGENT
   --home DIR           the agent home (~/aihome)
   --net host|none|allow|ask|learn
                        the host's network (host), no network, only what rules
-                       allow, also what you approve, or every public name,
-                       which makes rules
+                       allow, also what you approve, or every public name, to
+                       learn rules
   --allow RULE         with a network by rules: reach NAME[:PORT,…] (443),
                        *.NAME, ADDRESS[/BITS], localhost:PORT or unix:PATH
   --deny RULE          do not reach what a rule names; wins over --allow
   --publish [OUTSIDE:]PORT|auto
-                       let this machine reach servers of the agent at its
-                       own loopback
+                       make servers of the agent reachable on the loopback
+                       of this machine
   --ro PATH            mount PATH read-only
   --rw PATH            mount PATH writable, without review
   --overlay PATH       mount PATH with an overlay; review changes to it
@@ -129,7 +129,7 @@ options, before AGENT
   --config FILE        use another config.yaml
   --record FILE        record what the terminal shows as an asciicast
   --plain              without AGENT: print the state, show no menu
-  -q, --quiet          print no notices, progress and confirmations
+  -q, --quiet          print no notices, progress or confirmations
   --debug              print each external command before it runs
   --version, --help
 

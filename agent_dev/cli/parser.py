@@ -66,9 +66,9 @@ def make_parser(verb: str, description: str, example: str) -> Parser:
     return parser
 
 
-def add_session_argument(parser: Parser, about: str = "an id or --name; default: the newest here") -> None:
-    """Add the argument that names a session."""
-    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=about)
+def add_session_argument(parser: Parser, default: str = "the newest here") -> None:
+    """Add the argument that names a session. `default`: the session that is meant without it."""
+    parser.add_argument("session", nargs="?", default="", metavar="SESSION", help=f"an id or --name; default: {default}")
 
 
 def add_color_argument(parser: Parser, about: str = colour.HELP) -> None:
@@ -76,10 +76,10 @@ def add_color_argument(parser: Parser, about: str = colour.HELP) -> None:
     parser.add_argument("--color", choices=(colour.AUTO, colour.ALWAYS, colour.NEVER), default=colour.AUTO, help=about)
 
 
-def make_session_parser(verb: str, description: str, example: str = "") -> Parser:
+def make_session_parser(verb: str, description: str, example: str = "", *, default: str = "the newest here") -> Parser:
     """Return a parser with a session as argument; without an `example` the subcommand alone is one."""
     parser = make_parser(verb, description, example or f"agent-dev {verb}")
-    add_session_argument(parser)
+    add_session_argument(parser, default)
     return parser
 
 

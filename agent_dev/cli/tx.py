@@ -77,8 +77,8 @@ Run several transactions at the same time, each in its own overlay.
   --many FILE          one transaction per line of FILE (-: stdin), in order
   --first              with --many: apply only the first that succeeds
   --best N             run COMMAND N times, and propose the best attempt
-  --score CMD          its last line that is a number is an attempt's score
-  --lowest             the lowest score is the best, as of a benchmark
+  --score CMD          score an attempt: the last line that is only a number
+  --lowest             the lowest score is the best, as for run times
   --merge              merge the best attempt without a review
   --compare SESSION    show an earlier comparison again, by one of its sessions
   --jobs N             run N at a time (default: number of processors)

@@ -53,7 +53,7 @@ def parse_greeting(line: bytes, host: str) -> WorkerGreeting:
         raise WorkerRefused(host=host, reason="its answer is not that of `agent-dev work`")
     if type(value.get("version")) is not int or value["version"] != VERSION:
         version = str(value.get("version"))[:20]
-        raise WorkerRefused(host=host, reason=f"it speaks version {version} of the protocol, this agent-dev version {VERSION}")
+        raise WorkerRefused(host=host, reason=f"it uses version {version} of the protocol, and this agent-dev version {VERSION}")
     known: Any = value.get("known")
     is_valid = (
         isinstance(value.get("program"), str)

@@ -74,4 +74,4 @@ def print_bundle(bundle: OpenBundle, *, as_json: bool) -> None:
         if len(root["entries"]) > _SHOWN:
             print_line(f"  {len(root['entries']) - _SHOWN} more (--json)")
     for text in value["left_out"]:
-        print_line(f"not in it: {visible(text)}")
+        print_line(f"not in the bundle: {visible(text)}")

@@ -80,7 +80,7 @@ def print_table(table: TaskTable, *, for_review: bool) -> None:
     if kept:
         console.notify(f"{len(kept)} session{'s' * (len(kept) != 1)} to review: agent-dev merge --every-session")
     if any(task.result and task.result.cause in ("lost", "refused", "signal") for task in table.tasks):
-        console.notify("hint: the same command with --resume runs what is missing")
+        console.notify("hint: the same command with --resume runs the missing tasks")
 
 
 def _row(task: Task, *, for_review: bool) -> tuple[str, ...]:

@@ -21,8 +21,8 @@ _NET_LABELS = {
     "host": Choice("host", "the host's network", "an agent reaches its model, and also services on this machine"),
     "none": Choice("none", "no network", "for commands and agents with a local model inside"),
     "allow": Choice("allow", "by rules", "the hosts of the agent's profile, and what `allow:` names"),
-    "ask": Choice("ask", "by rules and questions", "as by rules; another host waits until you run agent-dev approve"),
-    "learn": Choice("learn", "every public name", "nothing private; the end of a run prints rules for what was reached"),
+    "ask": Choice("ask", "by rules and questions", "like `by rules`, but other hosts wait until you run agent-dev approve"),
+    "learn": Choice("learn", "every public name", "no private addresses; a run prints rules for what was reached"),
 }
 _POLICY_LABELS = (
     Choice("guard", "guard", "takes checkpoints before risky commands, denies disastrous ones"),

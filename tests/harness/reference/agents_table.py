@@ -13,20 +13,21 @@ _HEAD = """\
 Made from the profiles in `profiles/` by `python -m tests.harness.reference`.
 
 `agent-dev install AGENT` installs an agent in the agent home (`install --list`, `--upgrade`, `--version V`; `outdated`), brings a
-newer node (from npm) or Python (with uv) where it needs one, and checks that it starts. Only the agents that need the newer node
+newer node (from npm) or Python (with uv) if it needs one, and checks that it starts. Only the agents that need the newer node
 use it: the repository's builds keep the system's. Your registry and its certificates are used, your tokens are not.
 
 `agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. `agent-dev resume`
-goes on with its conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login`
+continues its conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login`
 keeps it). `agent-dev home --import` copies files of your own, if you select them.
 
-| agent | package | needs | prompt | without a terminal | goes on with | instructed | as root | nests |
+| agent | package | needs | prompt | without a terminal | continues with | instructed | as root | nests |
 |---|---|---|---|---|---|---|---|---|
 """
 _NOTES = """\
 
-*Instructed*: it learns how the sandbox works ([profiles.md](profiles.md#instructions-for-the-agent)). *As root*: as root, too,
-it was seen to do a task, and at a terminal to start, take a prompt (droid: ask for its login), follow a resize and end by Ctrl-C.
+*Instructed*: it learns how the sandbox works ([profiles.md](profiles.md#instructions-for-the-agent)). *As root*: when root
+started agent-dev, a test saw the agent do a task and, at a terminal, start, take a prompt (Droid: ask for its login), follow a
+resize and exit on Ctrl-C.
 *Nests*: its own sandbox works inside this one; the profiles switch it off. Keys are not passed unless you say so:
 `--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`.
 

@@ -33,7 +33,7 @@ def _lines() -> Iterator[str]:
     yield from _usage(_SYNOPSIS)
     yield ".SH DESCRIPTION"
     yield "An agent works on a copy\\-on\\-write overlay of the repository. When it exits, its changes are reviewed and applied."
-    yield "AGENT is a profile, else any command."
+    yield "AGENT is a profile, or a program that `programs:` lists; COMMAND can be any command."
     yield ".SH OPTIONS"
     for one in run_arguments():
         yield from _argument(one)
@@ -55,8 +55,9 @@ def _section(verb: Subcommand) -> Iterator[str]:
     yield from map(_escape, verb.description.splitlines())
     for one in (*verb.positionals, *verb.options):
         yield from _argument(one)
-    yield ".PP"
-    yield f"Example: {_bold(verb.example)}"
+    if verb.example:
+        yield ".PP"
+        yield f"Example: {_bold(verb.example)}"
 
 
 def _usage(lines: list[str] | tuple[str, ...]) -> Iterator[str]:

@@ -110,6 +110,11 @@ def run_arguments() -> tuple[Argument, ...]:
     return (*found, Argument(("--version",), "", "print the version", count=0), _HELP)
 
 
+_TEXT_ARGUMENTS = {
+    "run": (("AGENT", "an agent, with its arguments"),),
+    "tx": (("COMMAND", "a command or an agent, with its arguments"),),
+    "work": (),
+}
 _HELP = Argument(("-h", "--help"), "", "show this help message and exit", count=0)
 
 
@@ -179,11 +184,11 @@ def _from_text(verb: str, text: str, listed: dict[str, tuple[str, str]], more: s
     lines = [line.removeprefix("usage: ").strip() for line in usage.splitlines()]
     rows = dict((*_rows(text), *_rows(more)))
     options = tuple(_from_row(*row) for row in rows.items() if row[0].startswith("-"))
-    example = text.rpartition("example:")[2].strip()
-    agent = Argument((), "COMMAND" if verb == "tx" else "AGENT", "an agent, with its arguments", count=argparse.REMAINDER)
+    example = text.partition("example:")[2].strip()
+    positionals = tuple(Argument((), *row, count=argparse.REMAINDER) for row in _TEXT_ARGUMENTS[verb])
     notes = [part.partition("example:")[0] for part in others if not part.startswith("  -")]
     joined = "\n".join(" ".join(part.split()) for part in (description, *notes) if part.strip())
-    return Subcommand(verb, _abouts(listed)[verb], joined, "\n".join(lines), (*options, _HELP, agent), example)
+    return Subcommand(verb, _abouts(listed)[verb], joined, "\n".join(lines), (*options, _HELP, *positionals), example)
 
 
 def _help(verbs: list[str]) -> Subcommand:

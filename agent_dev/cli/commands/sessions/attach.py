@@ -23,7 +23,7 @@ _ENDED = (store.WAITING, store.KILLED)
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `attach`."""
     about = "Attach the terminal to a detached session, or review it if it has ended."
-    parser = make_session_parser("attach", about)
+    parser = make_session_parser("attach", about, default="the detached one here, else the newest")
     parser.add_argument("--take-over", action="store_true", help="if another terminal is attached, detach it")
     args = parser.parse_args(argv)
     if not (is_foreground_terminal(0) and is_foreground_terminal(1)):

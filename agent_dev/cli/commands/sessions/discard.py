@@ -13,7 +13,9 @@ from agent_dev.session.sessions import CommandContext
 
 def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `discard`."""
-    args = make_session_parser("discard", "Move a session to the trash without merging it.").parse_args(argv)
+    args = make_session_parser(
+        "discard", "Move a session to the trash without merging it.", default="the open one here; of several, agent-dev asks"
+    ).parse_args(argv)
     one = sessions.find_session(context, args.session or _name_to_discard(context), sessions.OPEN, damaged=True)
     path = session_access.discard(context, one)
     print_outcome(f"session {one.name} moved to the trash: {path}")

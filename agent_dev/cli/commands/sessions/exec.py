@@ -11,8 +11,7 @@ from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
 _KILLED = 128 + 9
-
-
+DEFAULT = "the running one here, else the newest"
 ABOUT = """\
 {} in the sandbox of a running session, next to its agent.
 
@@ -21,7 +20,8 @@ If the session has ended, the sandbox shows its files, and changes made there ar
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `exec`."""
-    parser = make_session_parser("exec", ABOUT.format("Run a command"), "agent-dev exec fix-login -- git status")
+    example = "agent-dev exec fix-login -- git status"
+    parser = make_session_parser("exec", ABOUT.format("Run a command"), example, default=DEFAULT)
     parser.usage = "agent-dev exec [-h] [SESSION] -- COMMAND [ARGS…]"
     index = argv.index("--") if "--" in argv else len(argv)
     args = parser.parse_args(argv[:index])

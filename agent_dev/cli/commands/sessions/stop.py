@@ -12,7 +12,8 @@ from agent_dev.session.sessions import CommandContext
 
 def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `stop`."""
-    args = make_session_parser("stop", "Stop a running session; its changes are kept.").parse_args(argv)
+    about = "Stop a running session; its changes are kept."
+    args = make_session_parser("stop", about, default="the running one here").parse_args(argv)
     if args.session:
         one = sessions.find_session(context, args.session)
     else:

@@ -28,7 +28,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `watch`."""
     about = "Show what a running session does: changes, commands, waiting approvals, checkpoints. It changes nothing."
     parser = make_parser("watch", about, "agent-dev watch")
-    add_session_argument(parser, "an id or --name; default: the running one here")
+    add_session_argument(parser, "the running one here")
     parser.add_argument("--json", action="store_true", help="print one JSON object per event, each on one line")
     add_color_argument(parser)
     args = parser.parse_args(argv)
