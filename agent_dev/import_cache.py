@@ -30,14 +30,14 @@ _PACKAGES = (__package__, "tui")
 _FOLDER = f"{_PACKAGE}/__pycache__"
 _PATH = f"{_FOLDER}/modules.{sys.implementation.cache_tag}.cache"
 _NEW = f"{_PATH}.new"
-_FORMAT = b"\2"  # of the file; an upgrade finds the file of the version before
+_FORMAT = b"\2"  # of the file: after an upgrade, that of the former version is still there
 _HEADER = 13  # bytes: the format, Python's magic number, and the index's checksum and length
 _NO_START: "Start" = ((), 0, 0, 0)
 _ABANDONED = 600  # seconds after which a file that was not finished is replaced
 
 
 class _SourceLoader(SourceFileLoader):
-    """Loads a module of ours, and notes it."""
+    """Loads a module of ours, and records its name."""
 
     imported: "list[str]" = []  # each after those that it imports  # noqa: RUF012  (typing is not imported on the launch path)
 
@@ -157,7 +157,7 @@ def _is_current(name: str) -> bool:
 
 
 def note_start() -> None:
-    """Note that what has been imported is what a start needs, unless it parsed YAML, which few starts have to."""
+    """Record the imported modules as those that a start needs, unless YAML was parsed, which few starts do."""
     if _CachedLoader.is_outdated:
         _CachedLoader.needed = () if "yaml" in sys.modules else tuple(_CachedLoader.imported)
 

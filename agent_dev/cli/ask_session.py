@@ -16,7 +16,7 @@ _COLUMNS = 80
 
 
 def ask_running_session(context: CommandContext, hint: str, words: tuple[str, str]) -> ListedSession:
-    """Return the only running session of the repository, or of several the one that the user selects.
+    """Return the running session of the repository; if there are several, the one that the user selects.
 
     `hint`: a command line, in which {} stands for the name of a session; `words`: the verb of the question, and its participle.
     Raises NoSession, or UsageError as `ask_session`.

@@ -110,7 +110,7 @@ class CommitStore:
             fd = os.open(f"{folder}/{name}.lock", os.O_RDWR | os.O_CLOEXEC)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.isdir(f"{folder}/{name}"):  # otherwise a task was killed before it had made it, or it was removed
+                if os.path.isdir(f"{folder}/{name}"):  # otherwise it was removed, or its task was killed before it existed
                     clean(f"{folder}/{name}")
                 if time.time() - os.fstat(fd).st_mtime > _UNUSED_DAYS * 86_400:
                     remove_tree(f"{folder}/{name}")

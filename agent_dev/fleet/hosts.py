@@ -1,4 +1,4 @@
-"""Prepare hosts: greet the worker of each, and send the commit to those that lack it. All hosts at the same time."""
+"""Prepare all hosts at the same time: greet the worker of each, and send the commit to those that lack it."""
 
 import os
 import select

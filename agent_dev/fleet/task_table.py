@@ -1,4 +1,4 @@
-"""The state of each task, as a value: which run where, how those that ended ended, and the progress of all."""
+"""The state of each task, as a value: where it runs or how it ended; and the progress of all tasks."""
 
 from collections import Counter
 from dataclasses import dataclass, replace

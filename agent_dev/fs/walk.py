@@ -22,7 +22,7 @@ _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OVERLAY = "user.overlay."
 _READABLE = 0o500
 _TYPE_BITS, _MODE_BITS = 0o170000, 0o7777
-# The overlay's attributes of most entries, by the names of all: of new ones, and of those that it copied up.
+# The overlay's attributes by the names of all attributes of an entry: most entries are new, or were copied up.
 _USUAL: dict[tuple[str, ...], tuple[tuple[str, bytes], ...]] = {(): (), (f"{_OVERLAY}origin",): (("origin", b""),)}
 _TYPES = {
     stat.S_IFREG: FileType.FILE,
@@ -183,7 +183,7 @@ def _look(
     attributes: bytes,
     is_ours: bool = False,
 ) -> WalkedEntry:
-    """Return an entry; `attributes`: what makes a path of its name, to read its extended attributes; empty to leave them out."""
+    """Return an entry; `attributes`: the prefix of its path for reading extended attributes; empty: do not read them."""
     status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     kind = _TYPES.get(status.st_mode & _TYPE_BITS, FileType.DEVICE)
     mode = status.st_mode & _MODE_BITS

@@ -32,7 +32,7 @@ _MIN_BYTES_TO_FORK = 4 << 20  # bytes to read, above which a second process pays
 _MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that a list at the end of a run, or of `status`, assesses every change
 _MAX_FILES_AT_ONCE = 200  # files; as above
 
-# The code that finds risks: cached results are valid only for the version that produced them. Named, since not all is imported.
+# The code that finds risks, by name, since not all is imported: cached results are valid only for the version that produced them.
 _CODE = (
     "path_patterns",
     "wildcard",

@@ -87,7 +87,7 @@ def _send(connection: _socket.socket, message: bytes, streams: "RedirectedStream
 
 
 def _is_ready(connection: _socket.socket, terminal: Terminal) -> bool:
-    """Wait for the process that enters, and relay to the terminal that it has opened in the sandbox, if it has."""
+    """Wait for the process that enters, and relay to the terminal that it has opened in the sandbox, if any."""
     reply, rights, _, _ = connection.recvmsg(64, _socket.CMSG_SPACE(4), _socket.MSG_CMSG_CLOEXEC)
     for _, _, data in rights:
         terminal.use_master(int.from_bytes(data[:4], sys.byteorder))

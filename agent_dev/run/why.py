@@ -1,4 +1,4 @@
-"""Explain what an agent sees, reaches and may run, by which line of which file, and how to change that."""
+"""Explain what an agent sees, reaches and may run, which line of which file decides it, and how to change that."""
 
 import os
 import shlex

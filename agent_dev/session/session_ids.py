@@ -1,4 +1,4 @@
-"""Ids of sessions and snapshots: their time, made unique. They sort by creation, also after the clock was set back."""
+"""Ids of sessions and snapshots: their time, made unique. They sort by creation, even after the clock was set back."""
 
 import os
 import time

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from agent_dev.config.ssh_rules import ssh_rules
 from agent_dev.linux.helper_process import FAILED, READY
 from agent_dev.session import events, store
+from agent_dev.ssh_agent.connection_filter import ConnectionFilter, FilterRules, SshRequestRefused
 from agent_dev.ssh_agent.filter_options import FilterOptions
 from agent_dev.ssh_agent.known_hosts import fingerprints, known_hosts_files, read_host_keys
 from agent_dev.ssh_agent.messages import EXTENSION, FAILURE, LIST, MAX_SIZE, SUCCESS, Malformed, pack, pack_keys, parse_keys
 from agent_dev.ssh_agent.signatures import is_signed
-from agent_dev.ssh_agent.visit import FilterRules, SshRequestRefused, Visit
 
 _MAX_CONNECTIONS = 32
 _MAX_LOGGED = 1000  # lines in the session's log
@@ -68,21 +68,21 @@ def _serve(client: socket.socket, rules: FilterRules, path: str, log: Log, place
     try:
         with client, socket.socket(socket.AF_UNIX) as agent:
             agent.connect(path)
-            visit = Visit(rules, is_signed)
+            connection_filter = ConnectionFilter(rules, is_signed)
             while request := _receive(client):
-                client.sendall(pack(_answer(visit, request, agent, log)))
+                client.sendall(pack(_answer(connection_filter, request, agent, log)))
     except OSError as error:
         log("deny", str(error))
     finally:
         places.release()
 
 
-def _answer(visit: Visit, request: bytes, agent: socket.socket, log: Log) -> bytes:
+def _answer(connection_filter: ConnectionFilter, request: bytes, agent: socket.socket, log: Log) -> bytes:
     try:
-        purpose = visit.check(request)
+        purpose = connection_filter.check(request)
         response = _ask(agent, request)
         if request[0] == LIST:
-            return pack_keys([one for one in parse_keys(response) if visit.may_use(one[0])])
+            return pack_keys([one for one in parse_keys(response) if connection_filter.may_use(one[0])])
     except SshRequestRefused as error:
         log("deny", str(error))
         return FAILURE

@@ -32,7 +32,7 @@ print("answers", found)
 """
 
 
-@row("connect to the socket where terminals attach", "the session's folder is not shown; other users are refused")
+@row("connect to the socket where terminals attach", "the session's directory is not shown; other users are refused")
 def test_c50_the_attach_socket_is_not_reachable_from_inside(agent_dev: AgentDev) -> None:
     (agent_dev.repo / "search.py").write_text(SEARCH)
     agent_dev.do("--detach", "--name", "one", "--", "sh", "-c", "exec sleep 600")

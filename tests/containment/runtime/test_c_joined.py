@@ -113,7 +113,7 @@ def test_c43_a_joined_command_has_three_descriptors(agent_dev: AgentDev, tmp_pat
 
 @row(
     "start a command of its own through the socket where commands join",
-    "the session's folder is not shown; other users are refused",
+    "the session's directory is not shown; other users are refused",
 )
 def test_c44_the_join_socket_is_not_reachable_from_inside(agent_dev: AgentDev) -> None:
     with running(agent_dev, "sh", "-c", "echo ready; cat"):

@@ -5,7 +5,7 @@ from agent_dev.cli.console import notify, warn
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import NoSession, UsageError
-from agent_dev.run import exec as run_exec
+from agent_dev.run import command_in_session
 from agent_dev.run.request import RunRequest
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -35,7 +35,7 @@ def run_in_session(one: ListedSession, command: tuple[str, ...], context: Comman
     """Run a command in the sandbox of a session, running or ended, and return its exit code."""
     if one.state != store.RUNNING:
         return _run_on_ended(one, command, context, options)
-    code = run_exec.exec_in_session(one, command, context)
+    code = command_in_session.exec_in_session(one, command, context)
     if code is not None:
         return code
     warn(f"session {one.name} ended, and the command was killed")
@@ -50,7 +50,7 @@ def _run_on_ended(one: ListedSession, command: tuple[str, ...], context: Command
     try:
         notify(f"session {one.name} has ended: changes made here are not kept")
         request = RunRequest((), options, context.environ, command=command)
-        return run_command.run_on_ended(locked, request, run_exec.working_directory(one.record, context.cwd), warn)
+        return run_command.run_on_ended(locked, request, command_in_session.working_directory(one.record, context.cwd), warn)
     finally:
         store.unlock_session(locked.session)
 

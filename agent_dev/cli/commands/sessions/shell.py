@@ -3,7 +3,7 @@
 from agent_dev.cli.commands.sessions.exec import ABOUT, DEFAULT, find_session_to_enter, run_in_session
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.config.options import RunOptions
-from agent_dev.run import exec as run_exec
+from agent_dev.run import command_in_session
 from agent_dev.session.sessions import CommandContext
 
 
@@ -11,4 +11,4 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `shell`."""
     args = make_session_parser("shell", ABOUT.format("Open your shell"), default=DEFAULT).parse_args(argv)
     one = find_session_to_enter(args.session, context, "agent-dev shell {}")
-    return run_in_session(one, (run_exec.shell_of(context.environ),), context, options)
+    return run_in_session(one, (command_in_session.shell_of(context.environ),), context, options)

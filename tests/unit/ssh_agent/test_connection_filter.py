@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agent_dev.config.ssh_rules import SshHost
+from agent_dev.ssh_agent.connection_filter import ConnectionFilter, FilterRules, SshRequestRefused
 from agent_dev.ssh_agent.messages import Malformed, fingerprint, pack, pack_keys, parse_keys
-from agent_dev.ssh_agent.visit import FilterRules, SshRequestRefused, Visit
 
 HOST_KEY, KEY, SESSION = b"host key", b"user key", b"session"
 RULES = FilterRules({HOST_KEY: (SshHost("git.example.org", user="git"),)}, frozenset({fingerprint(KEY)}), signs_git=True)
@@ -33,14 +33,16 @@ def signature_for(purpose: bytes) -> bytes:
 
 
 def check(*requests: bytes, rules: FilterRules = RULES) -> str:
-    visit = Visit(rules, lambda key, signature, data: (key, signature, data) == (HOST_KEY, b"good", SESSION))
+    connection_filter = ConnectionFilter(
+        rules, lambda key, signature, data: (key, signature, data) == (HOST_KEY, b"good", SESSION)
+    )
     *before, last = requests
     for request in before:
         try:
-            visit.check(request)
+            connection_filter.check(request)
         except SshRequestRefused:
             pass
-    return visit.check(last)
+    return connection_filter.check(last)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Decide about the requests of one connection to the filter. Pure except for the verification of signatures.
+"""Decide on the requests of one connection to the filter. Pure except for the verification of signatures.
 
 OpenSSH 8.9 and newer first reports the host of a connection (session-bind). The data to sign must then belong to that session.
 """
@@ -31,8 +31,8 @@ class FilterRules:
         return not self.keys or messages.fingerprint(key) in self.keys
 
 
-class Visit:
-    """The state of one connection: the host that it is bound to."""
+class ConnectionFilter:
+    """Decides on the requests of one connection. Its state: the host that the connection is bound to."""
 
     def __init__(self, rules: FilterRules, verify: Verify) -> None:
         self._rules, self._verify = rules, verify
