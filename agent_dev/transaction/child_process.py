@@ -125,19 +125,38 @@ def from_row(row: object, session_store: store.Store) -> TransactionAttempt | No
     return TransactionAttempt(result, store.Session(result.session, f"{session_store.sessions}/{result.session}"))
 
 
-def _find_killed(session_store: store.Store, launcher: int) -> TransactionAttempt:
-    """Return the attempt of a process that was killed before it reported: while it started, or from outside."""
-    result = TransactionResult(FAILED, transaction_result.EXIT_REFUSED, (), "signal", "it was killed before it reported a result")
+def _session_of(session_store: store.Store, launcher: int) -> tuple[store.Session, store.Record] | None:
+    """Return the open session that a process started, and its record."""
     for session in reversed(store.all_sessions(session_store)):
         try:
             record = store.read_record(session)
         except AgentDevError:
             continue  # it has no record yet and is swept later
         if record["launcher"] == launcher and record["state"] in (store.RUNNING, store.WAITING):
-            if "life" in record:
-                pid_namespace.kill_all(pid_namespace.NamespaceIdentity(*record["life"]))
-            return TransactionAttempt(result.replace(session=session.id, name=record["name"] or session.id), session)
-    return TransactionAttempt(result)
+            return session, record
+    return None
+
+
+def _find_killed(session_store: store.Store, launcher: int) -> TransactionAttempt:
+    """Return the attempt of a process that was killed before it reported: while it started, or from outside."""
+    result = TransactionResult(FAILED, transaction_result.EXIT_REFUSED, (), "signal", "it was killed before it reported a result")
+    found = _session_of(session_store, launcher)
+    if found is None:
+        return TransactionAttempt(result)
+    session, record = found
+    if "life" in record:
+        pid_namespace.kill_all(pid_namespace.NamespaceIdentity(*record["life"]))
+    return TransactionAttempt(result.replace(session=session.id, name=record["name"] or session.id), session)
+
+
+def kill_sandbox(child: ChildTransaction, session_store: store.Store) -> None:
+    """Kill all processes in the sandbox of a running transaction; the child process then finishes its session as usual."""
+    found = _session_of(session_store, child.pid)
+    if found is not None and "life" in found[1]:
+        try:
+            pid_namespace.kill_all(pid_namespace.NamespaceIdentity(*found[1]["life"]), patience=1000)
+        except TimeoutError:
+            pass  # they are about to end
 
 
 def collect_child(child: ChildTransaction, session_store: store.Store) -> TransactionAttempt:

@@ -19,6 +19,7 @@ from agent_dev.transaction.result import FAILED, MERGED, TransactionAttempt, Tra
 NOT_NEEDED = "not needed"  # the cause of transactions that ended after another one had passed
 _TIMESTAMP_STEP = 0.03  # seconds: exceeds any file system's timestamp granularity
 _MAX_OUTPUT = 1 << 20  # bytes of output shown
+_TERM_TIMEOUT = 1000  # ms between SIGTERM and SIGKILL for transactions that are not needed any more; interrupted ones have longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +146,19 @@ def _fork(spec: TransactionSpec, gate: int) -> _Running:
 
 
 def _wait_ended(work: _Work) -> list[int]:
-    """Wait until a process reports or ends; return the numbers of those that ended."""
+    """Wait until a process reports or ends; return the numbers of those that ended.
+
+    Transactions that are not needed any more are killed if they ignore SIGTERM.
+    """
     poll = select.poll()
     for one in work.running.values():
         poll.register(one.child.result_pipe, select.POLLIN)
         poll.register(one.child.pidfd, select.POLLIN)
-    ready = {fd for fd, _ in poll.poll()}
+    is_race_over = work.is_over and not work.was_ended
+    ready = {fd for fd, _ in poll.poll(_TERM_TIMEOUT if is_race_over else None)}
+    if is_race_over and not ready:
+        for one in work.running.values():
+            child_process.kill_sandbox(one.child, work.sessions)
     for one in work.running.values():
         if one.child.result_pipe in ready or one.child.pidfd in ready:
             one.child.read_available()

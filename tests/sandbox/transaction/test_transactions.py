@@ -365,6 +365,26 @@ cli.main()
 """
 
 
+# Without the limit of the batch, an agent that ignores SIGTERM would run on.
+PATIENT = """
+import sys
+from agent_dev.cli import main as cli
+from agent_dev.sandbox import sandbox_monitor
+sandbox_monitor._TERM_TIMEOUT = 10**9
+sys.argv[:2] = []
+cli.main()
+"""
+
+
+def test_the_first_success_kills_a_candidate_that_ignores_signals(agent_dev: AgentDev) -> None:
+    stubborn = "trap '' TERM HUP INT; touch ~/ready; while :; do sleep 0.2; done"
+    lines = f"{stubborn}\nuntil [ -e ~/ready ]; do sleep 0.05; done; echo b >x\n"
+    words = ("tx", "--json", "--many", "-", "--first", "--jobs", "2")
+    done = agent_dev(*words, input=lines, before=(sys.executable, "-c", PATIENT, "agent-dev"))
+    assert [job["cause"] for job in json.loads(done.stdout)["jobs"]] == ["not needed", None]
+    assert waiting(agent_dev) == []
+
+
 def test_the_first_success_ends_a_candidate_that_just_started(agent_dev: AgentDev) -> None:
     words = ("tx", "--json", "--many", "-", "--first", "--jobs", "2")
     slow = (sys.executable, "-c", SLOW, "agent-dev")
