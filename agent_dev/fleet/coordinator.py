@@ -190,7 +190,7 @@ def _watch(work: _FleetWork, running: ParallelJobs) -> None:
         ready = {fd for fd, _ in poll.poll(_LOOK_INTERVAL * 1000)}
         has_ended = running.pidfd in ready
         for number, host in running.started():
-            work.table = work.table.start(number, host or place_names(work.request.places)[0])
+            _start(work, number, host or place_names(work.request.places)[0])
         for number, text in running.messages():
             work.reporter.message(work.table.tasks[number], text)
         work.was_ended = work.was_ended or work.wake in ready
@@ -202,6 +202,14 @@ def _watch(work: _FleetWork, running: ParallelJobs) -> None:
         _merge_arrived(work)
         work.reporter.progress(work.table, time.monotonic() - work.started)
     work.table = work.table.stop()
+
+
+def _start(work: _FleetWork, number: int, host: str) -> None:
+    before = work.table.tasks[number]
+    work.table = work.table.start(number, host)
+    if before.starts and before.result is None:
+        where = "" if host == before.host else f" on {host}"
+        work.reporter.warn(f"task {number + 1}: no result from {before.host}; started again{where}")
 
 
 def _take(work: _FleetWork, running: ParallelJobs, number: int, end: JobEnd) -> None:

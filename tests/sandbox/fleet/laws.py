@@ -46,6 +46,7 @@ def check_lost_host(agent_dev: AgentDev, on: str, folder: Path, lose: Callable[[
 
     document = json.loads(output)
     assert document["exit"] == 0, errors
+    assert "started again" in errors
     assert all((agent_dev.repo / f"f{n}").read_text() == f"{n}\n" for n in range(4))
     assert set(Counter(merged_sessions(agent_dev)).values()) == {1}
     assert len(merged_sessions(agent_dev)) == 4
