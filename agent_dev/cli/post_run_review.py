@@ -108,8 +108,11 @@ def end_session(end: frontend.ReviewEnd, session: str, context: CommandContext, 
         return
     one = sessions.find_session(context, session)
     if end.ending is Ending.DISCARD:
+        from agent_dev.run.finish import has_merge  # few reviews discard
+
         session_access.discard(context, one)
-        notify(f"the rest of session {one.name} was discarded; agent-dev undiscard {one.name} restores it")
+        what = f"the rest of session {one.name}" if has_merge(one.session) else f"session {one.name}"
+        notify(f"{what} was discarded; agent-dev undiscard {one.name} restores it")
         return
     notes = saved_selection.load_notes(one.session.folder)
     text = format_notes(notes, one.record["roots"])

@@ -56,6 +56,7 @@ class Review:
     environ: dict[str, str]
     reconciliations: "dict[Key, Reconciliation]" = field(default_factory=dict)  # of paths that the user changed too
     is_running: bool = False  # its agent may still write
+    already_applied: int = 0  # further changes, which the real tree has already
     wait_until_free: Callable[[], None] = _is_free  # called before anything changes the session
     _assessor: "RiskAssessor | None" = None
     _folded: tuple[ChangeSet, ChangeSet] | None = None  # the changes, and the same folded
@@ -81,6 +82,14 @@ class Review:
     def findings(self) -> ReviewFindings | None:
         """Return the findings for the next open; None if unreadable directories were opened, as they are locked again."""
         return None if any(tree.unlocked for tree in self.upper_trees) else ReviewFindings(self.changes, self.reconciliations)
+
+    def is_already_applied(self) -> bool:
+        """Return whether the real tree has all of the session's changes already, and its repositories have nothing of their own.
+
+        Another session with the same changes was merged, or the user made them.
+        """
+        is_empty = not (self.changes.changes or self.changes.problems or self.is_running)
+        return is_empty and self.already_applied > 0 and not refs.have_refs_changed(self.session, self.record)
 
     @property
     def folded(self) -> ChangeSet:
@@ -274,6 +283,7 @@ def _changes(review: Review, only: frozenset[Key] = frozenset()) -> ChangeSet:
     found: list[Change] = []
     problems: list[str] = []
     untrusted = store.untrusted_paths(review.record)
+    review.already_applied = 0
     for number in range(len(review.upper_trees)):
         changes = _root_changes(review, number, problems, only)
         hidden = check_ignore.find_ignored(
@@ -332,6 +342,7 @@ def _root_changes(review: Review, number: int, problems: list[str], only: frozen
         changes = tuple(with_collision_obstacle(change, collisions) for change in changes)
     reconciled = {change.key.path: _reconciled(review, change, state, real_tree) for change in changes}
     gone = [path for path, change in reconciled.items() if change is None]
+    review.already_applied += len(gone)
     problems += map(_hidden_change, {*gone} & {*interpret.unknown_folders(upper, base)})
     kept = [change for change in reconciled.values() if change is not None]
     emptied = _emptied(number, interpret.deleted_folders(upper, base, gone), base, real_tree) if gone else []

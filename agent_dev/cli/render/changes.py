@@ -69,12 +69,16 @@ def _change(change: Change, roots: Sequence[str]) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True)
 class SessionContents:
-    """The contents of a session: changes, commits, and the submodules that these moved. `postponed`: changes not assessed."""
+    """The contents of a session: changes, commits, and the submodules that these moved.
+
+    `postponed`: the number of changes that were not assessed. `is_already_applied`: the working tree has all changes.
+    """
 
     changes: ChangeSet
     commits: "Sequence[Commit]" = ()
     pointers: "Sequence[SubmoduleChange]" = ()
     postponed: int = 0
+    is_already_applied: bool = False
 
 
 def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool, palette: Palette = PLAIN) -> None:
@@ -106,7 +110,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
         print_line(f"published {url_of(port, one.name)}, port {port.inside} inside")
     for line in _origin_lines(one):
         print_line(line)
-    _list(changes, roots, palette)
+    _list(contents, roots, palette)
     if contents.postponed:
         print_line(f"{RISK_SIGN} {format_count(contents.postponed, 'change')}: risks not checked yet")
         for row in command_rows("to check them", f"agent-dev diff {one.name} --stat"):
@@ -156,6 +160,8 @@ def _next_commands(one: ListedSession, contents: SessionContents) -> Sequence[st
         return command_rows("to select and apply changes", f"agent-dev merge {one.name}")
     if contents.commits:
         return command_rows("to import the commits", f"agent-dev merge {one.name} --commits")
+    if contents.is_already_applied:
+        return command_rows("to end the session", f"agent-dev merge {one.name}")
     return command_rows("to run the agent again", f"agent-dev resume {one.name}")
 
 
@@ -174,11 +180,11 @@ def print_summary(review: "Review", count: int, commit_total: int) -> None:
         return  # the terminal is gone
 
 
-def _list(changes: ChangeSet, roots: Sequence[str], palette: Palette) -> None:
-    for text in change_rows(changes, roots, palette=palette):
+def _list(contents: SessionContents, roots: Sequence[str], palette: Palette) -> None:
+    for text in change_rows(contents.changes, roots, palette=palette):
         print_line(f"  {text}")
-    if not changes.changes:
-        print_line("  no changes")
+    if not contents.changes.changes:
+        print_line("  all changes are in the working tree already" if contents.is_already_applied else "  no changes")
 
 
 def print_diff(review: "Review", keys: Sequence[Key], style: PatchStyle, *, is_stat: bool, with_hunks: bool = False) -> str:

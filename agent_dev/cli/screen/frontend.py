@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from tui.theme import ScreenSettings
 
 
+ALREADY_APPLIED = "all changes of this session are in the working tree already"
+
+
 class ReviewEnd(NamedTuple):
     """The end of a review: the exit code, and what happens to the rest of the session."""
 
@@ -41,6 +44,9 @@ def has_screen(environ: dict[str, str]) -> bool:
 def review_session(review: Review, context: CommandContext, *, is_plain: bool = False) -> ReviewEnd:
     """Let the user select and apply changes; on a terminal without a screen print the commands for it."""
     if not (review.changes.changes or review.changes.problems or _has_commits(review, context, is_plain=is_plain)):
+        if review.is_already_applied():
+            notify(ALREADY_APPLIED)
+            return ReviewEnd(SUCCESS, Ending.DISCARD)
         notify("nothing to merge")
         return ReviewEnd(SUCCESS)
     if is_plain:

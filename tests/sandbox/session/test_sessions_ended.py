@@ -131,3 +131,40 @@ def test_the_agents_exit_code_is_preserved(agent_dev: AgentDev, script: str, cha
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGSEGV, signal.SIGPIPE])
 def test_an_agent_killed_by_a_signal_exits_with_128_plus_its_number(agent_dev: AgentDev, number: int) -> None:
     assert agent_dev("--", "sh", "-c", f"kill -{int(number)} $$").returncode == 128 + number
+
+
+@pytest.fixture
+def duplicate(agent_dev: AgentDev) -> str:
+    """Merge one of two sessions with the same changes; return the name of the other."""
+    for name in ("one", "two"):
+        agent_dev("--no-merge", "--name", name, "--", "sh", "-c", "echo same >>README.md; echo new >new; rm -f sub/app.py")
+    agent_dev.do("merge", "one", "--all")
+    return "two"
+
+
+@pytest.mark.parametrize("option", [None, "--all", "--plain"])
+def test_merging_what_is_already_applied_ends_the_session(agent_dev: AgentDev, duplicate: str, option: str | None) -> None:
+    before = tree(agent_dev.repo)
+    assert "all changes are in the working tree already" in agent_dev.do("status", duplicate)
+    done = agent_dev("merge", duplicate, *filter(None, (option,)))
+    assert done.returncode == 0
+    assert "all changes of this session are in the working tree already" in done.stderr
+    assert "agent-dev: session two was discarded; agent-dev undiscard two restores it\n" in done.stderr
+    assert (tree(agent_dev.repo), agent_dev("sessions").stdout) == (before, "no running or waiting sessions\n")
+
+    agent_dev.do("undiscard", duplicate)
+    agent_dev.do("undo")
+    assert "3 changes merged" in agent_dev.do("merge", duplicate, "--all")
+
+
+def test_a_dry_run_of_what_is_already_applied_keeps_the_session(agent_dev: AgentDev, duplicate: str) -> None:
+    done = agent_dev("merge", duplicate, "--all", "--dry-run")
+    assert (done.returncode, "in the working tree already" in done.stderr) == (0, True)
+    assert "two" in agent_dev("sessions").stdout
+
+
+def test_a_session_with_a_stash_is_not_ended_by_a_merge(agent_dev: AgentDev) -> None:
+    agent_dev("--no-merge", "--", "sh", "-c", "echo x >>README.md; git stash -q; echo new >new")
+    (agent_dev.repo / "new").write_text("new\n")
+    assert agent_dev("merge", "--all").returncode == 0
+    assert "waiting" in agent_dev("sessions").stdout

@@ -21,6 +21,7 @@ from agent_dev.risk import load as risk_load
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
+from tui.source import Ending
 
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
@@ -70,8 +71,9 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
     patch = selection_flags.read_patch(args)
     with open_locked(one, context, with_risks=False) as review:
         if has_selection:
-            return _apply_selection(review, args, patch, context)
-        end = frontend.review_session(review, context, is_plain=args.plain)
+            end = _apply_selection(review, args, patch, context)
+        else:
+            end = frontend.review_session(review, context, is_plain=args.plain)
         expire.expire_merges(context, notify)
     from agent_dev.cli.post_run_review import end_session  # only after a review
 
@@ -79,13 +81,15 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
     return end.code
 
 
-def _apply_selection(review: Review, args: argparse.Namespace, patch: bytes | None, context: CommandContext) -> int:
+def _apply_selection(
+    review: Review, args: argparse.Namespace, patch: bytes | None, context: CommandContext
+) -> frontend.ReviewEnd:
     """Apply the selection that the options describe, export it, or only report it."""
     request = selection_flags.parse_selection(args, patch, review, context)
     selected, requested = select_by_options.select_requested(review, request)
     planned = merge.plan_selection(review, selected, requested)
     if args.export:
-        return _export(review, planned, args.export)
+        return frontend.ReviewEnd(_export(review, planned, args.export))
     if not args.dry_run and not args.yes_delete_many:
         selection_flags.refuse_mass_deletion(review, planned, context)
     is_preview = args.dry_run or (args.atomic and bool(planned.conflicts))
@@ -99,8 +103,11 @@ def _apply_selection(review: Review, args: argparse.Namespace, patch: bytes | No
     if args.atomic and planned.conflicts and not args.dry_run:
         merged = replace(merged, applied=())
     output.print_merge(merged, review, is_dry=args.dry_run, as_json=args.json)
-    expire.expire_merges(context, notify)
-    return FAILURE if merged.conflicts or ((args.take or args.patch) and not merged.applied) else SUCCESS
+    is_failed = bool(merged.conflicts or ((args.take or args.patch) and not merged.applied))
+    if not review.is_already_applied():
+        return frontend.ReviewEnd(FAILURE if is_failed else SUCCESS)
+    notify(frontend.ALREADY_APPLIED)
+    return frontend.ReviewEnd(SUCCESS, Ending.KEEP if args.dry_run else Ending.DISCARD)
 
 
 def _review_all(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> int:

@@ -28,6 +28,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         made_commits = read_commits(review, context)
         changes = review.assess_with_counts(is_limited=not args.json)
         submodules = read_submodule_changes(review, context, made_commits)
-        contents = output.SessionContents(changes, made_commits, submodules, review.assessor.postponed)
+        postponed, is_applied = review.assessor.postponed, review.is_already_applied()
+        contents = output.SessionContents(changes, made_commits, submodules, postponed, is_already_applied=is_applied)
         output.print_status(replace(one, record=review.record), contents, as_json=args.json, palette=palette)
     return SUCCESS
