@@ -12,6 +12,7 @@ from agent_dev.cli.render import best as output
 from agent_dev.cli.render.transaction import print_result
 from agent_dev.cli.screen import frontend
 from agent_dev.errors import FAILURE, NOT_STARTED, SUCCESS
+from agent_dev.run.finish import has_merge
 from agent_dev.sanitize import visible
 from agent_dev.session import session_names, sessions, store
 from agent_dev.session.sessions import CommandContext
@@ -19,7 +20,7 @@ from agent_dev.transaction import child_process, job_batch, kept_attempts, measu
 from agent_dev.transaction.best import PROPOSED, BestChoice, select_best
 from agent_dev.transaction.job_batch import TransactionBatch
 from agent_dev.transaction.kept_attempts import BestRun
-from agent_dev.transaction.result import TransactionAttempt, TransactionResult, TransactionSpec
+from agent_dev.transaction.result import MERGED, TransactionAttempt, TransactionResult, TransactionSpec
 from agent_dev.transaction.score import format_score
 
 
@@ -46,9 +47,20 @@ def run(own_options: dict[str, object], spec: TransactionSpec) -> int:
         return code
     if own_options["merge"]:
         print_result(choice.best.result)
-    elif not (own_options["opens_review"] and _is_reviewed(choice, spec, context)):
+        is_merged = choice.best.result.state == MERGED
+    else:
+        is_merged = bool(own_options["opens_review"]) and _is_reviewed(choice, spec, context)
+    if is_merged:
+        output.print_other_attempts(_names_of_others(choice, context))
+    elif not own_options["merge"]:
         output.print_next_commands(choice)
     return code
+
+
+def _names_of_others(choice: BestChoice, context: CommandContext) -> list[str]:
+    """Return the names of the attempts that are waiting, of which nothing was merged."""
+    waiting = {one.session.id for one in sessions.sessions_of_repository(context) if not has_merge(one.session)}
+    return [one.name for one in choice.attempts if one.result.session in waiting]
 
 
 def _merge_best(choice: BestChoice, spec: TransactionSpec, context: CommandContext) -> BestChoice:

@@ -1,5 +1,7 @@
 """Print the attempts of `tx --best`: a table that fits the terminal, the best one and why, or one JSON document."""
 
+from collections.abc import Sequence
+
 from agent_dev.cli.console import notify, warn
 from agent_dev.cli.render.format import cut_text, format_table, print_line, terminal_width
 from agent_dev.cli.render.transaction import result_as_json
@@ -57,6 +59,13 @@ def print_next_commands(choice: BestChoice) -> None:
     if others:
         notify(f"to compare it: agent-dev diff {name} --against {others[0]}")
         notify(f"this table again: agent-dev tx --compare {name}")
+
+
+def print_other_attempts(names: Sequence[str]) -> None:
+    """Print how to discard the attempts that were not merged."""
+    if names:
+        count = f"{len(names)} other attempt{'s are' if len(names) > 1 else ' is'} kept"
+        notify(f"{count}; to discard: agent-dev discard {' '.join(names)}")
 
 
 def describe_attempt(record: Record) -> str:

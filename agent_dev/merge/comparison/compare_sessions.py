@@ -16,11 +16,13 @@ _Side = tuple[Entry | None, bytes | None]  # an entry and its content (a link's 
 def compare_sessions(before: Review, after: Review, keys: list[Key] | None = None) -> Iterator[PathDifference]:
     """Yield the differences from the result of one session to that of another. Raises UsageError.
 
-    A path that only one session changed has its base version in the other. `keys`: limits it to these paths and those below.
+    A path that only one session changed has its base version in the other. Paths that git ignores come last. `keys`: limits it
+    to these paths and those below.
     """
     _require_same_roots(before, after)
     tables = before.changes.by_key(), after.changes.by_key()
-    for key in sorted({*tables[0], *tables[1]}, key=lambda key: (key.root, key.path)):
+    seen = {key for table in tables for key, change in table.items() if not change.is_ignored}
+    for key in sorted({*tables[0], *tables[1]}, key=lambda key: (key not in seen, key.root, key.path)):
         if keys is None or any(_is_within(key, one) for one in keys):
             difference = _compare(key, (before, tables[0].get(key)), (after, tables[1].get(key)))
             if difference is not None:

@@ -102,10 +102,23 @@ def test_the_table_is_on_stdout_and_hostile_output_is_no_score(agent_dev: AgentD
     assert "with a change of the same size; the first of them" in done.stderr
 
 
+def test_after_the_merge_of_the_best_the_others_can_be_discarded(agent_dev: AgentDev) -> None:
+    words = ("--best", "3", "--jobs", "1", "--score", "echo 1", "--name", "fix", "--merge", "--", "sh", "-c", "echo x >new")
+    done = agent_dev("tx", *words)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.endswith("agent-dev: 2 other attempts are kept; to discard: agent-dev discard fix-2 fix-3\n")
+
+    assert agent_dev("discard", "fix-2", "no-such").returncode != 0
+    assert {one["name"] for one in agent_dev.sessions()} == {"fix-2", "fix-3"}
+    agent_dev.do("discard", "fix-2", "fix-3", "fix-3")
+    assert agent_dev.sessions() == []
+
+
 def test_the_patch_between_two_sessions_turns_one_result_into_the_other(agent_dev: AgentDev, tmp_path: Path) -> None:
+    (agent_dev.repo / ".gitignore").write_text("*.o\n")
     common = "echo same >same; "
     first = common + "echo one >>README.md; echo a >only-one; chmod +x sub/app.py; ln -s one link; mkdir d; echo x >d/x"
-    second = common + "echo two >>README.md; rm -r sub; printf 'a\\0b\\377' >binary; ln -s two link; echo d >d"
+    second = common + "echo two >>README.md; rm -r sub; printf 'a\\0b\\377' >binary; ln -s two link; echo d >d; echo >a.o"
     for name, script in (("one", first), ("two", second)):
         agent_dev.do("--no-merge", "--name", name, "--", "sh", "-ec", script)
     trees = {}
@@ -117,6 +130,7 @@ def test_the_patch_between_two_sessions_turns_one_result_into_the_other(agent_de
 
     patch = agent_dev.do("diff", "two", "--against", "one")
     assert "same" not in patch
+    assert patch.rpartition("diff --git a/")[2].startswith("a.o b/")  # ignored files come last
     apply(trees["one"], patch)
     assert contents(trees["one"]) == contents(trees["two"])
     assert agent_dev.do("diff", "two", "--against", "one", "README.md").count("diff --git") == 1
