@@ -9,7 +9,6 @@ from tests.harness.terminal import Terminal
 QUESTIONS = {
     "Choose the text style": ("enter",),
     "Press Enter to continue": ("enter",),
-    "Do you trust": ("enter",),
     "Add .aider* to .gitignore": ("n", "enter"),
     "Do you want to disable Snapshots": ("enter",),  # of Kilo, on a slow machine
 }

@@ -130,6 +130,7 @@ def test_it_works_at_a_terminal(installed: AgentDev, agent: str, record_property
                 interactive.send_prompt(terminal, "make a file")
             interactive.wait_until(terminal, lambda: has_worked(agent, model, terminal), 120)
             interactive.wait_for_clock(terminal)
+            assert "Do you trust" not in terminal.text(), "the profile answers such questions"
             before = len(terminal.raw)
             terminal.resize(40, 120)
             terminal.wait_for(lambda _: len(terminal.raw) > before)
