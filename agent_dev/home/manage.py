@@ -19,6 +19,7 @@ from agent_dev.sandbox.plan import SYSTEM_PATH, agent_home_path
 from agent_dev.session.sessions import CommandContext
 
 _LARGEST_LOGIN = 4 << 20  # bytes
+_MOST_LOGINS = 64  # files of a directory
 _BUSY_TIMEOUT = 5.0  # seconds to wait for an ended session that is still removing its mount points
 _NEW_SUFFIX = ".agent-dev-fresh"  # suffix of the new home before the exchange, and of the old one after it
 _INTERVAL = 0.02  # seconds between two checks
@@ -183,7 +184,8 @@ def _keep_logins(old: str, home_path: str, logins: tuple[str, ...]) -> tuple[str
     tree = dir_tree.Tree(old)
     copied = []
     try:
-        for name in dict.fromkeys((*logins, *OTHER_LOGINS, *LOGIN_KEYS)):
+        wanted = dict.fromkeys((*logins, *OTHER_LOGINS, *LOGIN_KEYS))
+        for name in (file for path in wanted for file in _files_at(tree, path)):
             data = _login(tree, name)
             if data is None:
                 continue
@@ -198,6 +200,18 @@ def _keep_logins(old: str, home_path: str, logins: tuple[str, ...]) -> tuple[str
     finally:
         tree.close()
     return tuple(copied)
+
+
+def _files_at(tree: dir_tree.Tree, name: str) -> tuple[str, ...]:
+    """Return the paths in a directory with logins, or the name itself if it is no directory."""
+    try:
+        fd = tree.open(os.fsencode(name), os.O_RDONLY | os.O_DIRECTORY)
+    except OSError:
+        return (name,)
+    try:
+        return tuple(f"{name}/{file}" for file in sorted(os.listdir(fd))[:_MOST_LOGINS])
+    finally:
+        os.close(fd)
 
 
 def _login(tree: dir_tree.Tree, name: str) -> bytes | None:

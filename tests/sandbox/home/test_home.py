@@ -57,8 +57,8 @@ def test_a_change_with_the_same_size_and_time_is_seen(agent_dev: AgentDev) -> No
 RUNS = {
     ".zshenv": "read by a shell at startup",
     ".config/git/config": "git settings, hooks or filters",
-    ".claude/settings.json": "hooks, servers or instructions of an agent",
-    ".codex/config.toml": "hooks, servers or instructions of an agent",
+    ".claude/settings.json": "settings, hooks, servers or instructions of an agent",
+    ".codex/config.toml": "settings, hooks, servers or instructions of an agent",
     ".vimrc": "read or run by an editor",
     ".npmrc": "settings of a package manager or build tool",
     ".gdbinit": "read by a program or debugger at startup",
@@ -158,6 +158,17 @@ def test_a_reset_keeps_logins_and_nothing_executable(agent_dev: AgentDev) -> Non
     assert json.loads((agent_dev.agent_home / ".claude.json").read_text()) == LOGIN
     assert (agent_dev.agent_home / ".claude.json").stat().st_mode & 0o777 == 0o600
     assert json.loads(agent_dev("home", "--json").stdout)["autostart"][0]["path"] == ".claude.json"
+
+
+def test_a_reset_keeps_the_files_of_a_directory_with_logins(agent_dev: AgentDev) -> None:
+    folder = agent_dev.agent_home / ".kimi-code/credentials"
+    folder.mkdir(parents=True)
+    (folder / "kimi.json").write_text("token")
+    (folder / "link.json").symlink_to(agent_dev.home / ".ssh/id_ed25519")
+    (folder / "more").mkdir()
+    done = json.loads(agent_dev("home", "--reset", "--keep-login", "--json").stdout)
+    assert done["kept"] == [".kimi-code/credentials/kimi.json"]
+    assert tree(agent_dev.agent_home).keys() == {".", ".kimi-code", ".kimi-code/credentials", ".kimi-code/credentials/kimi.json"}
 
 
 @pytest.mark.slow
