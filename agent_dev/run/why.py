@@ -99,7 +99,17 @@ def _ways_to_write(path: str, prepared: PreparedRun) -> tuple[str, ...]:
     if any(is_below(path, folder) for folder in prepared.machine.system):
         return ()
     folder = path if os.path.isdir(path) else os.path.dirname(path)
-    return (f"agent-dev --overlay {folder} AGENT (reviewed)", f"agent-dev --rw {folder} AGENT (without review)")
+    reviewed = f"agent-dev --overlay {folder} AGENT (reviewed)"
+    tool = next((one for one in prepared.tools if is_below(path, one)), "")
+    if not tool:
+        return (reviewed, f"agent-dev --rw {folder} AGENT (without review)")
+    below = (tool if os.path.isdir(tool) else os.path.dirname(tool))[len(prepared.machine.home) :]
+    own = shlex.quote(prepared.agent_home + below)
+    return (
+        "programs for agents: install them inside, into ~/.local/agent/bin, which is in PATH",
+        f"mkdir -p {own} && touch {own}/.keep (the agent then sees this directory instead of yours)",
+        reviewed,
+    )
 
 
 def _describe_own(mount: plan.Mount, prepared: PreparedRun) -> tuple[str, str]:

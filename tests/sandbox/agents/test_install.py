@@ -1,5 +1,7 @@
 """`agent-dev install`: real npm and pip, in the sandbox, from a registry on 127.0.0.1 into the agent home."""
 
+import json
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -75,6 +77,20 @@ def test_an_installer_finds_another_directory_than_the_users_own(agent_dev: Agen
     (agent_dev.repo / "install.sh").write_text(installer)
     assert agent_dev("--no-merge", "--", "sh", "-ec", "cat install.sh | sh; piped").stdout == "piped\n"
     assert agent_dev("--no-merge", "--", "piped").stdout == "piped\n"
+    assert list(own.iterdir()) == []
+
+
+def test_a_directory_of_the_agent_home_can_replace_the_users_own(agent_dev: AgentDev) -> None:
+    """Installers that obey no variable write to ~/.local/bin; `why` names the command that makes them work."""
+    own = agent_dev.home / ".local/bin"
+    own.mkdir(parents=True)
+    script = "mkdir -p ~/.local/bin; cp /bin/true ~/.local/bin/one && install -D /bin/true ~/.local/bin/two && one && two"
+    assert agent_dev("--no-merge", "--", "sh", "-c", script).returncode == 1
+    ways = json.loads(agent_dev.do("why", "--json", "~/.local/bin"))["changes"]
+    assert not any("--rw" in way for way in ways), "what an agent writes there would run outside, without review"
+    subprocess.run(["sh", "-euc", ways[1].partition(" (")[0]], check=True)
+    assert agent_dev("--no-merge", "--", "sh", "-c", script).returncode == 0
+    assert agent_dev("--no-merge", "--", "two").returncode == 0
     assert list(own.iterdir()) == []
 
 
