@@ -110,7 +110,7 @@ class UnusableStateDirectory(CannotStart):
 
 
 class NewerState(AgentDevError):
-    """the state directory {path} is of a newer agent-dev: its format is {found}, this version knows {known}"""
+    """the state directory {path} was written by a newer agent-dev: it has format {found}, this version reads up to {known}"""
 
 
 class SessionBusy(AgentDevError):

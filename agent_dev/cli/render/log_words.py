@@ -88,7 +88,7 @@ def _clipboard(row: Row) -> str:
 
 
 def _merge(verb: str) -> Callable[[Row], str]:
-    return lambda row: f"{verb} {_count(row, 'changes', 'change')} (merge {row.get('merge')})"
+    return lambda row: f"{_count(row, 'changes', 'change')} {verb} (merge {row.get('merge')})"
 
 
 def _end(row: Row) -> str:
@@ -125,7 +125,7 @@ _EVENTS: dict[str, Callable[[Row], str]] = {
     "ssh": _ssh,
     "clipboard": _clipboard,
     "merge": _merge("merged"),
-    "undo": _merge("undone:"),
-    "redo": _merge("merged again:"),
+    "undo": _merge("undone"),
+    "redo": _merge("merged again"),
     "end": _end,
 }

@@ -114,9 +114,9 @@ def _print_total(result: MergeResult, review: Review, *, is_dry: bool) -> None:
 
 
 def _describe_left(result: MergeResult, review: Review, *, none: str = "nothing") -> str:
-    """Return what a merge left in the session: `nothing left`, `2 left`, `commits left`; `none`: the word for nothing."""
+    """Return what a merge left in the session: `2 left`, `2 changes and commits left`; `none`: the word for nothing."""
     count = count_left(result, review)
-    parts = [str(count)] if count else []
+    parts = [format_count(count, "change") if result.has_commits_left else str(count)] if count else []
     parts += ["commits"] if result.has_commits_left else []
     return f"{' and '.join(parts) or none} left"
 

@@ -60,7 +60,8 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str, named: str = "")
     parts += [_describe_declined(result.declined)] if result.declined else []
     done = ", ".join(parts) or "nothing"
     skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
-    print_outcome(f"session {visible(result.name)}, merged {_when(result.time)}: {done} {verb}{skipped}")
+    made = "declined" if result.declined and not paths and not result.refs else "merged"
+    print_outcome(f"session {visible(result.name)}, {made} {_when(result.time)}: {done} {verb}{skipped}")
     for row in _next_commands(result, named, is_undo=verb == UNDONE):
         print_outcome(row)
 

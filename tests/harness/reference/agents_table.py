@@ -12,9 +12,10 @@ _HEAD = """\
 
 Made from the profiles in `profiles/` by `python -m tests.harness.reference`.
 
-`agent-dev install AGENT` installs an agent in the agent home (`install --list`, `--upgrade`, `--version V`; `outdated`), brings a
-newer node (from npm) or Python (with uv) if it needs one, and checks that it starts. Only the agents that need the newer node
-use it: the repository's builds keep the system's. Your registry and its certificates are used, your tokens are not.
+`agent-dev install AGENT` installs an agent in the agent home, with a newer node (from npm) or Python (with uv) if the agent needs
+one, and checks that it starts. `install --list` lists the agents, `--version V` selects a version, `outdated` lists newer
+versions, and `--upgrade` installs them. Only the agents that need the newer node use it: the repository's builds keep the
+system's. Your registry and its certificates are used, but not your tokens.
 
 `agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. `agent-dev resume`
 continues its conversation (`--fresh`: a new one). The login of an agent stays in the agent home (`home --reset --keep-login`

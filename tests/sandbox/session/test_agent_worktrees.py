@@ -112,6 +112,6 @@ def test_links_of_an_agent_are_not_followed(agent_dev: AgentDev, tmp_path: Path)
 def test_a_session_without_work_trees_is_reported(agent_dev: AgentDev) -> None:
     agent_dev.git("worktree", "add", "-q", "../mine", "-b", "mine")
     agent_dev.ended_session("echo x > x", "--name", "one")
-    assert agent_dev.do("worktrees") == "session one has no work trees of its agent\n"
+    assert agent_dev.do("worktrees") == "the agent of session one made no work trees\n"
     assert agent_dev("worktrees", "--commit", "x").returncode == 2
     assert agent_dev("worktrees", "nosuch").returncode == 2

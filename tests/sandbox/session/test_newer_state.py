@@ -22,7 +22,7 @@ def test_every_command_refuses_newer_state_in_one_line(newer: AgentDev) -> None:
         done = newer(*command.split())
         assert done.returncode == 1, command
         message, hint = done.stderr.splitlines()
-        assert "is of a newer agent-dev: its format is 2, this version knows 1" in message
+        assert "was written by a newer agent-dev: it has format 2, this version reads up to 1" in message
         assert hint.startswith("agent-dev: hint: upgrade agent-dev")
     assert tree(newer.state) == before
 

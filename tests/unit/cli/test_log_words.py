@@ -26,8 +26,8 @@ from agent_dev.cli.render.log_words import describe_command, describe_event
             "transaction failed after 1.5 s: risky: x",
         ),
         ({"event": "inside", "verdict": "rolled back", "command": ["make", "x"]}, "transaction inside rolled back: make x"),
-        ({"event": "merge", "merge": "m.1", "changes": 2}, "merged 2 changes (merge m.1)"),
-        ({"event": "undo", "merge": "m.1", "changes": 1}, "undone: 1 change (merge m.1)"),
+        ({"event": "merge", "merge": "m.1", "changes": 2}, "2 changes merged (merge m.1)"),
+        ({"event": "undo", "merge": "m.1", "changes": 1}, "1 change undone (merge m.1)"),
         (
             {"event": "end", "exit": 1, "milliseconds": 60_000, "changes": 3, "commits": 1},
             "exited with status 1 after 60.0 s: 3 changes, 1 commit",

@@ -49,7 +49,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     for tree, files in rows:
         _print(one, tree, files)
     if not rows:
-        print_line(f"session {one.name} has no work trees of its agent")
+        print_line(f"the agent of session {one.name} made no work trees")
     return SUCCESS
 
 
