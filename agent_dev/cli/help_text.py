@@ -70,7 +70,7 @@ sessions
   bundle [SESSION] FILE      write a session as one file; --show FILE checks one
   import FILE                create a session from a bundle; --signed-by WHO
   stop [SESSION]             stop a running session
-  discard [SESSION]          move a session to the trash
+  discard [SESSION…]         move sessions to the trash
   undiscard [SESSION]        restore a session from the trash
   checkpoint                 record the state of a session
   checkpoints                list the checkpoints of a session

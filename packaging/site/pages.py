@@ -77,7 +77,8 @@ def _subcommand(verb: Subcommand) -> Iterator[str]:
     yield "```\n" + "\n".join(" ".join(line.split()) for line in verb.usage.splitlines()) + "\n```\n"
     yield _escape(verb.description) + "\n"
     yield from map(_argument, (*verb.positionals, *verb.options))
-    yield f"\nExample: `{verb.example}`"
+    if verb.example:
+        yield f"\nExample: `{verb.example}`"
 
 
 def _argument(one: Argument) -> str:

@@ -16,7 +16,7 @@ _ABOUT = "ids or names; default: the open one here; of several, agent-dev asks"
 def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `discard`."""
     parser = make_parser("discard", "Move sessions to the trash without merging them.", "agent-dev discard fix-2 fix-3")
-    parser.usage = "agent-dev discard [OPTIONS] [SESSION...]"
+    parser.usage = "agent-dev discard [OPTIONS] [SESSION…]"
     parser.add_argument("sessions", nargs="*", metavar="SESSION", help=_ABOUT)
     names = parser.parse_args(argv).sessions or [_name_to_discard(context)]
     found = {one.session.id: one for one in (sessions.find_session(context, name, sessions.OPEN, damaged=True) for name in names)}
