@@ -29,9 +29,17 @@ def explain_failed_start(plan: SandboxPlan, program: str, version: tuple[int, in
         text = file.read().decode("utf-8", "replace").strip().removeprefix("bwrap: ")
     os.waitpid(pid, 0)
     if text:
-        return BwrapFailed(message=text, hint=bwrap_hint(text))
+        return BwrapFailed(message=text, hint=_hint(text))
     hint = "it is a dangling link, or its interpreter is missing, inside the sandbox"
     return CommandDoesNotStart(command=plan.command[0], hint=hint)
+
+
+def _hint(text: str) -> str:
+    """Return a hint for a message of bubblewrap's; in a container, all missing flags at once."""
+    from agent_dev.sandbox.containers.outer_flags import missing_flags  # few starts fail
+
+    flags = missing_flags()
+    return f"start this container with {' '.join(flags)}" if flags else bwrap_hint(text)
 
 
 def _without_services(plan: SandboxPlan) -> SandboxPlan:

@@ -110,4 +110,6 @@ def test_doctor_names_the_flags_that_a_container_lacks(engine: Engine, tmp_path:
         path.write_text(recipe.replace(missing, ""))
         done = engine.run("agent-dev", "doctor", recipe=path)
         assert f"start it with {missing}\n" in done.stdout, done.stdout + done.stderr
+    path.write_text(recipe.replace(FLAGS[0], "").replace(FLAGS[1], ""))
+    assert f"start this container with {' '.join(FLAGS)}\n" in engine.run("agent-dev", "--", "true", recipe=path).stderr
     assert "this container: permits sandboxes" in engine.run("agent-dev", "doctor").stdout
