@@ -83,7 +83,9 @@ def find_hunks(before: bytes, after: bytes, *, slide: bool = True) -> tuple[Bare
     if not before or not after or not is_diffable(before, after):
         return (BareHunk(0, count_lines(before), 0, count_lines(after)),)
     # Deferred: the import takes five times as long as starting bubblewrap, and the launch path imports this module.
-    import pygit2
+    from agent_dev.diff.load_pygit2 import load_pygit2
+
+    pygit2 = load_pygit2()
     from pygit2.enums import DiffOption
 
     flags = DiffOption.FORCE_TEXT | (DiffOption.INDENT_HEURISTIC if slide else DiffOption.NORMAL)

@@ -1,5 +1,8 @@
 """Hunks applied to the old text give the new one; they are as small and as few as possible."""
 
+import os
+import subprocess
+import sys
 from itertools import pairwise
 
 import pytest
@@ -176,3 +179,15 @@ def test_a_nul_in_the_first_8000_bytes_is_binary(at: int, *, expected: bool) -> 
 )
 def test_names_are_quoted_like_git(path: bytes, expected: bytes) -> None:
     assert quote_path(path) == expected
+
+
+def test_lines_are_compared_on_a_machine_without_ca_certificates() -> None:
+    missing = {"SSL_CERT_FILE": "/nonexistent/file", "SSL_CERT_DIR": "/nonexistent"}
+    script = (
+        "import os; from agent_dev.diff.hunks import find_hunks; "
+        "print(len(find_hunks(b'a\\nb\\n', b'a\\nc\\n')), os.environ['SSL_CERT_DIR'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], env={**os.environ, **missing}, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert (done.stdout, done.stderr) == ("1 /nonexistent\n", "")
