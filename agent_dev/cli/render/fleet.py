@@ -6,8 +6,9 @@ from agent_dev.cli import console
 from agent_dev.cli.render.format import cut_text, format_table, print_line, terminal_width
 from agent_dev.cli.render.transaction import result_as_json
 from agent_dev.fleet.task_table import Task, TaskTable, host_counts, progress_text
+from agent_dev.overlay.labels import format_count
 from agent_dev.sanitize import visible
-from agent_dev.transaction.result import MERGED
+from agent_dev.transaction.result import MERGED, TransactionResult
 
 _CLEAR = "\r\x1b[K"
 _LONGEST = 500  # characters of a message
@@ -86,13 +87,18 @@ def print_table(table: TaskTable, *, for_review: bool) -> None:
 def _row(task: Task, *, for_review: bool) -> tuple[str, ...]:
     result = task.result
     seconds = sum(step.milliseconds for step in result.steps) / 1000 if result else 0
-    what = ""
-    if result is not None:
-        what = result.reason or (
-            f"merge {result.merge}" if result.merge else f"session {result.name}" if result.session else "no changes"
-        )
+    what = "" if result is None else _outcome(result)
     shown = cut_text(visible(what), 60), cut_text(visible(task.line), 60)
     return str(task.number + 1), _state(task, for_review=for_review), task.host, f"{seconds:.1f}", *shown
+
+
+def _outcome(result: TransactionResult) -> str:
+    """Return why a task failed, or what was merged. The ids of merges are in the JSON document: here they would hide commands."""
+    if result.reason:
+        return result.reason
+    if result.applied:
+        return format_count(len(result.applied), "change")
+    return f"merge {result.merge}" if result.merge else f"session {result.name}" if result.session else "no changes"
 
 
 def _state(task: Task, *, for_review: bool) -> str:

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from agent_dev.cli.render import bundle, commits, merge, undo
+from agent_dev.cli.render import bundle, commits, fleet, merge, undo
 from agent_dev.commits.import_result import ImportedCommits, ImportResult
+from agent_dev.fleet.task_table import Task, TaskState, TaskTable
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import RefUpdate
 from agent_dev.merge.merge import MergeResult
@@ -15,6 +16,7 @@ from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
 from agent_dev.overlay.labels import format_count, format_size
 from agent_dev.session import store
+from agent_dev.transaction.result import MERGED, TransactionResult
 
 KEYS = tuple(Key(0, name) for name in (b"a", b"b", b"c"))
 
@@ -90,3 +92,12 @@ def test_the_entries_of_a_bundle_are_counted_by_type() -> None:
     rows = [{"type": kind} for kind in ("whiteout", "file", "dir", "file")]
     assert bundle.describe_entries(rows) == "1 directory, 2 files, 1 deletion"
     assert bundle.describe_entries([]) == "no changes"
+
+
+def test_the_table_of_tasks_shows_commands_in_80_columns(capsys: pytest.CaptureFixture[str]) -> None:
+    result = TransactionResult(MERGED, 0, (), merge="261126-153816-9072.1a21881ea6d", applied=("a", "b"))
+    task = Task(0, "claude -p 'fix the login of the shop'", TaskState.DONE, "build1", 1, result)
+    fleet.print_table(TaskTable((task,)), for_review=False)
+    row = capsys.readouterr().out.splitlines()[1]
+    assert row.split("  ")[0] == "1"
+    assert ("2 changes" in row, row.endswith("of the shop'"), len(row) <= 80) == (True, True, True)
