@@ -2,9 +2,11 @@
 
 import os
 import ssl
+from functools import cache
 from types import ModuleType
 
 
+@cache
 def load_pygit2() -> ModuleType:
     """Return pygit2. It looks for certificates at its import only, and nothing here connects by TLS with it."""
     found = ssl.get_default_verify_paths()
