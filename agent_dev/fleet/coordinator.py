@@ -87,7 +87,7 @@ def run_fleet(request: FleetRequest, context: CommandContext, reporter: Reporter
     """Run all tasks and return the table. Raises AgentDevError if nothing ran."""
     program, source = parallel_jobs.find_parallel(context), SourceRepository(context)
     commit, branch = source.head()
-    run = _open_run(request, context, commit)
+    run = _open_run(request, context, commit, reporter)
     is_complete = False
     try:
         name = request.spec.request.options.name or f"{request.prefix}-{run.id[-4:]}"
@@ -109,9 +109,11 @@ def run_fleet(request: FleetRequest, context: CommandContext, reporter: Reporter
         run.close(is_complete=is_complete or not run.events())
 
 
-def _open_run(request: FleetRequest, context: CommandContext, commit: str) -> FleetRun:
+def _open_run(request: FleetRequest, context: CommandContext, commit: str, reporter: Reporter) -> FleetRun:
     if request.resumes:
         return run_folder.resume_run(context.store.path, context.root, request.lines)
+    if run_folder.is_interrupted(context.store.path, context.root, commit, request.lines):
+        reporter.warn("an earlier run of these tasks was interrupted; --resume runs only what is missing")
     return run_folder.start_run(context.store.path, context.root, commit, request.lines)
 
 

@@ -97,16 +97,34 @@ def start_run(state: str, root: str, commit: str, lines: tuple[str, ...]) -> Fle
 
 def resume_run(state: str, root: str, lines: tuple[str, ...]) -> FleetRun:
     """Return the newest run with these tasks in this repository that was not completed. Raises UsageError."""
-    parent = f"{state}/fleet"
-    for name in sorted(_names(parent), reverse=True):
-        value = _read(f"{parent}/{name}")
-        if value is not None and value["root"] == root and tuple(value["lines"]) == lines:
-            try:
-                lock = _lock(f"{parent}/{name}")
-            except BlockingIOError:
-                raise UsageError(message="tx --resume: these tasks are still running") from None
-            return FleetRun(f"{parent}/{name}", name, root, value["commit"], lines, lock)
+    for folder, value in _runs_of(state, root, lines):
+        try:
+            lock = _lock(folder)
+        except BlockingIOError:
+            raise UsageError(message="tx --resume: these tasks are still running") from None
+        return FleetRun(folder, os.path.basename(folder), root, value["commit"], lines, lock)
     raise UsageError(message="tx --resume: no interrupted run of these tasks in this repository", hint="leave out --resume")
+
+
+def is_interrupted(state: str, root: str, commit: str, lines: tuple[str, ...]) -> bool:
+    """Return whether a run with these tasks on this commit was interrupted, and does not run now."""
+    return any(value["commit"] == commit and _is_unlocked(folder) for folder, value in _runs_of(state, root, lines))
+
+
+def _runs_of(state: str, root: str, lines: tuple[str, ...]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the folders and the descriptions of the runs with these tasks in this repository, newest first."""
+    for name in sorted(_names(f"{state}/fleet"), reverse=True):
+        value = _read(f"{state}/fleet/{name}")
+        if value is not None and value["root"] == root and tuple(value["lines"]) == lines:
+            yield f"{state}/fleet/{name}", value
+
+
+def _is_unlocked(folder: str) -> bool:
+    try:
+        with _held(folder):
+            return True
+    except OSError:
+        return False
 
 
 def _names(parent: str) -> list[str]:

@@ -89,7 +89,10 @@ def test_only_an_interrupted_run_of_the_same_tasks_is_resumed(delivery: Delivery
     run, state = delivery.run, delivery.context.store.path
     with pytest.raises(UsageError, match="still running"):
         run_folder.resume_run(state, run.root, LINES)
+    assert not run_folder.is_interrupted(state, run.root, run.commit, LINES)
     run.close(is_complete=False)
+    assert run_folder.is_interrupted(state, run.root, run.commit, LINES)
+    assert not run_folder.is_interrupted(state, run.root, "b" * 40, LINES)
     with pytest.raises(UsageError, match="no interrupted run"):
         run_folder.resume_run(state, run.root, LINES[:1])
     resumed = run_folder.resume_run(state, run.root, LINES)
