@@ -64,8 +64,10 @@ def print_next_commands(choice: BestChoice) -> None:
 def print_other_attempts(names: Sequence[str]) -> None:
     """Print how to discard the attempts that were not merged."""
     if names:
-        count = f"{len(names)} other attempt{'s are' if len(names) > 1 else ' is'} kept"
-        notify(f"{count}; to discard: agent-dev discard {' '.join(names)}")
+        kept = "another attempt is kept; to discard it"
+        if len(names) > 1:
+            kept = f"{len(names)} other attempts are kept; to discard them"
+        notify(f"{kept}: agent-dev discard {' '.join(names)}")
 
 
 def describe_attempt(record: Record) -> str:

@@ -184,7 +184,7 @@ def _list(contents: SessionContents, roots: Sequence[str], palette: Palette) -> 
     for text in change_rows(contents.changes, roots, palette=palette):
         print_line(f"  {text}")
     if not contents.changes.changes:
-        print_line("  all changes are in the working tree already" if contents.is_already_applied else "  no changes")
+        print_line("  all changes are already in the working tree" if contents.is_already_applied else "  no changes")
 
 
 def print_diff(review: "Review", keys: Sequence[Key], style: PatchStyle, *, is_stat: bool, with_hunks: bool = False) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tui.theme import ScreenSettings
 
 
-ALREADY_APPLIED = "all changes of this session are in the working tree already"
+ALREADY_APPLIED = "all changes of this session are already in the working tree"
 
 
 class ReviewEnd(NamedTuple):

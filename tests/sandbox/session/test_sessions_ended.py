@@ -145,10 +145,10 @@ def duplicate(agent_dev: AgentDev) -> str:
 @pytest.mark.parametrize("option", [None, "--all", "--plain"])
 def test_merging_what_is_already_applied_ends_the_session(agent_dev: AgentDev, duplicate: str, option: str | None) -> None:
     before = tree(agent_dev.repo)
-    assert "all changes are in the working tree already" in agent_dev.do("status", duplicate)
+    assert "all changes are already in the working tree" in agent_dev.do("status", duplicate)
     done = agent_dev("merge", duplicate, *filter(None, (option,)))
     assert done.returncode == 0
-    assert "all changes of this session are in the working tree already" in done.stderr
+    assert "all changes of this session are already in the working tree" in done.stderr
     assert "agent-dev: session two was discarded; agent-dev undiscard two restores it\n" in done.stderr
     assert (tree(agent_dev.repo), agent_dev("sessions").stdout) == (before, "no running or waiting sessions\n")
 
@@ -159,7 +159,7 @@ def test_merging_what_is_already_applied_ends_the_session(agent_dev: AgentDev, d
 
 def test_a_dry_run_of_what_is_already_applied_keeps_the_session(agent_dev: AgentDev, duplicate: str) -> None:
     done = agent_dev("merge", duplicate, "--all", "--dry-run")
-    assert (done.returncode, "in the working tree already" in done.stderr) == (0, True)
+    assert (done.returncode, "already in the working tree" in done.stderr) == (0, True)
     assert "two" in agent_dev("sessions").stdout
 
 

@@ -106,7 +106,7 @@ def test_after_the_merge_of_the_best_the_others_can_be_discarded(agent_dev: Agen
     words = ("--best", "3", "--jobs", "1", "--score", "echo 1", "--name", "fix", "--merge", "--", "sh", "-c", "echo x >new")
     done = agent_dev("tx", *words)
     assert done.returncode == 0, done.stderr
-    assert done.stderr.endswith("agent-dev: 2 other attempts are kept; to discard: agent-dev discard fix-2 fix-3\n")
+    assert done.stderr.endswith("agent-dev: 2 other attempts are kept; to discard them: agent-dev discard fix-2 fix-3\n")
 
     assert agent_dev("discard", "fix-2", "no-such").returncode != 0
     assert {one["name"] for one in agent_dev.sessions()} == {"fix-2", "fix-3"}
