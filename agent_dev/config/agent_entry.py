@@ -11,13 +11,13 @@ class AgentEntry:
     """An agent. Paths are relative to the agent home.
 
     `npm`, `pypi`: its package, one of them or none. `node`, `python`: the lowest version it needs, or LOWEST-HIGHEST. `keys`:
-    variables with its keys. `login`: files of its login. `memory` to `plugins`: files of the user's that `home --import` offers;
-    `PATH#KEY` is one key of a file. `hosts`: network rules of what it talks to; `telemetry`: of what it sends reports to.
-    `resume`: words that continue its last conversation. `prompt`: words that start it with a prompt. `task`: words that do a
-    prompt without a terminal, and exit. `bare`: subcommands, or first words of a prompt, without its standing options.
-    `leaves`: patterns of files that it leaves in the repository. `instructions`, `instructions_set`, `instructions_files`:
-    options, variables and files by which it learns how the sandbox works (`config/agent_instructions.py`). `seed`: files that
-    its home gets unless it has them.
+    variables with its keys. `login`: files of its login. `memory` to `plugins`: files of the user's that `home --import`
+    offers; `PATH#KEY` is one key of a file. `hosts`: network rules of what it talks to; `telemetry`: of what it sends reports
+    to. `resume`: words that continue its last conversation. `fork`: words that continue a copy of it, for a copied session.
+    `prompt`: words that start it with a prompt. `task`: words that do a prompt without a terminal, and exit. `bare`:
+    subcommands, or first words of a prompt, without its standing options. `leaves`: patterns of files that it leaves in the
+    repository. `instructions`, `instructions_set`, `instructions_files`: options, variables and files by which it learns how
+    the sandbox works (`config/agent_instructions.py`). `seed`: files that its home gets unless it has them.
     """
 
     npm: str = ""
@@ -36,6 +36,7 @@ class AgentEntry:
     hosts: tuple[str, ...] = ()
     telemetry: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
+    fork: tuple[str, ...] = ()
     prompt: tuple[str, ...] = ()
     task: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()

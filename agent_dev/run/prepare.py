@@ -184,7 +184,7 @@ def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...
     words, agent = request.arguments, dict(profile.agent)
     is_agent = is_profile and bool(profile.command)
     if is_agent and request.continues and agent.get("resume"):
-        words = (words[0], *agent["resume"])
+        words = (words[0], *((request.forks and agent.get("fork")) or agent["resume"]))
     prompt = request.options.prompt or request.review_notes.decode()
     form = _prompt_form(agent, continues=request.continues) if is_agent else ()
     if request.options.prompt and not form:

@@ -72,7 +72,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             session=session,
             plan=sandbox_plan,
             spec=parts,
-            record=_resumed_record(record, parts.command, prepared),
+            record=_resumed_record(record, parts.command, prepared, is_agent=not (request.arguments or request.command)),
             home=home,
             environ=request.environ,
             touched=touched,
@@ -141,8 +141,9 @@ def _unpack(
     return unpacked
 
 
-def _resumed_record(record: store.Record, command: tuple[str, ...], prepared: PreparedRun) -> store.Record:
-    kept = {name: value for name, value in record.items() if name != "attempt"}  # its score is not that of what comes now
+def _resumed_record(record: store.Record, command: tuple[str, ...], prepared: PreparedRun, *, is_agent: bool) -> store.Record:
+    outdated = ("attempt", "forked") if is_agent else ("attempt",)  # its score is not that of what comes now
+    kept = {name: value for name, value in record.items() if name not in outdated}
     return {
         **kept,  # type: ignore[typeddict-item]
         "state": store.RUNNING,
@@ -174,6 +175,7 @@ def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:
     kind = COMMAND if listed.record.get("is_command") else AGENT_OR_COMMAND  # `tx` accepts both without `--`
     again = RunRequest(tuple(map(str, arguments)), merged, request.environ, kind)
     again = again.replace(continues=request.continues, review_notes=request.review_notes, command=request.command)
+    again = again.replace(forks=listed.record.get("forked", False))
     return prepare_run(again)
 
 

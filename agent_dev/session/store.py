@@ -111,6 +111,7 @@ if TYPE_CHECKING:
         packed_copies: list[int]  # `copies` before packing
         imported: ImportedRecord  # of a session that came as a bundle
         attempt: AttemptRecord  # of `tx --best`, until it is resumed
+        forked: bool  # a copy of a session, until its agent runs
 
     class Record(OptionalFields):
         """session.json. Times in ns since 1970; `stores` are pairs of (host directory, path inside)."""

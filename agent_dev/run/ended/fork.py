@@ -109,6 +109,7 @@ def _copied_record(record: store.Record, source: store.Session, copy: store.Sess
         **record,
         "state": store.WAITING,
         "name": name,
+        "forked": True,
         "options": options,
         "stores": _link_stores(record["stores"], source, copy),
         "large": _link_stores(record.get("large", []), source, copy),

@@ -83,7 +83,8 @@ def _row(*cells: str) -> str:
 
 
 def _properties(one: AgentEntry) -> tuple[str, ...]:
-    words = (_code(one.prompt), _code(one.task or one.prompt), _code(one.resume))
+    resume = _code(one.resume) + (f"; after `fork`: {_code(one.fork)}" if one.fork else "")
+    words = (_code(one.prompt), _code(one.task or one.prompt), resume)
     is_instructed = bool(one.instructions or one.instructions_set or any("{instructions}" in text for _, text in one.seed))
     return (_package(one), _needs(one), *words, _yes(is_instructed), _yes(one.runs_as_root), _yes(one.nests))
 

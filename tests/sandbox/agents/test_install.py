@@ -18,6 +18,7 @@ agent:
   npm: noder
   prompt: [--say, "{prompt}"]
   resume: [--again]
+  fork: [--again, --copy]
   bare: [mcp]
 """,
     "snake": "command: snake\nset: {PLACE: '~/x in {root}'}\nagent:\n  pypi: snake\n  python: '3.9'\n",
@@ -219,16 +220,33 @@ def test_a_password_of_a_registry_is_not_passed(agent_dev: AgentDev, registry: R
     assert "canary" not in done.stdout + done.stderr + agent_dev("--", "sh", "-c", script).stdout
 
 
-def test_a_resumed_agent_continues_its_conversation(agent_dev: AgentDev, registry: Registry) -> None:
+def install_logger(agent_dev: AgentDev, registry: Registry) -> None:
+    """Install an agent that appends its arguments to a file of the repository."""
     assert agent_dev("install", "noder", env=registry.environment).returncode == 0
     program = agent_dev.agent_home / ".local/agent/lib/node_modules/noder/program.js"
     program.write_text(program.read_text() + 'require("fs").appendFileSync("log", process.argv.slice(2).join("|") + "\\n");\n')
+
+
+def test_a_resumed_agent_continues_its_conversation(agent_dev: AgentDev, registry: Registry) -> None:
+    install_logger(agent_dev, registry)
     agent_dev("--no-merge", "--prompt", "first", "noder", "a")
     agent_dev("resume")
     agent_dev("resume", "--fresh")
     agent_dev("merge", "--take", "log")
     rows = (agent_dev.repo / "log").read_text().splitlines()
     assert rows == ["--standing|a|--say|first", "--standing|--again", "--standing|a"]
+
+
+def test_the_agent_of_a_copied_session_gets_a_copy_of_the_conversation(agent_dev: AgentDev, registry: Registry) -> None:
+    install_logger(agent_dev, registry)
+    agent_dev("--no-merge", "noder", "a")
+    agent_dev.do("fork", "--name", "two")
+    agent_dev.do("resume", "two", "--", "true")
+    agent_dev.do("resume", "two")
+    agent_dev.do("resume", "two")
+    agent_dev.do("merge", "two", "--take", "log")
+    rows = (agent_dev.repo / "log").read_text().splitlines()
+    assert rows == ["--standing|a", "--standing|--again|--copy", "--standing|--again"]
 
 
 def test_a_prompt_without_a_terminal_is_a_task(agent_dev: AgentDev, registry: Registry) -> None:
