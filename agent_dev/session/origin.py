@@ -6,6 +6,7 @@ from agent_dev.sanitize import visible
 from agent_dev.session.store import Record
 
 UNKNOWN_KEY = "an unknown key"  # the signer of a bundle whose key is not among git's allowed signers
+_SHELL = ("/bin/sh", "-c")  # runs a line of a list of tasks
 
 
 def typed_words(record: Record) -> tuple[str, ...]:
@@ -15,9 +16,22 @@ def typed_words(record: Record) -> tuple[str, ...]:
     """
     command, words = tuple(map(str, record["command"])), tuple(map(str, record.get("words", ())))
     if not words or record.get("is_command") or not command or os.path.basename(command[0]) != os.path.basename(words[0]):
-        return command
+        return _words_of_line(command)
     prompt = str(record["options"].get("prompt") or "")
     return (*words, prompt) if prompt else words
+
+
+def _words_of_line(command: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the words of a simple command that a list of tasks has as a line for a shell; any other command as it is."""
+    if len(command) != len(_SHELL) + 1 or command[: len(_SHELL)] != _SHELL:
+        return command
+    import shlex  # only sessions of such lists need it
+
+    try:
+        words = tuple(shlex.split(command[-1]))
+    except ValueError:
+        return command  # an unclosed quote
+    return words if words and shlex.join(words) == command[-1] else command
 
 
 def describe_origin(record: Record) -> str:

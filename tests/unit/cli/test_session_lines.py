@@ -1,6 +1,7 @@
 """Commands, paths and sessions in lists: the name first, and a command cut only where it does not fit."""
 
 import os
+import shlex
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,11 @@ def test_other_paths_are_counted_as_changes(path: str) -> None:
 )
 def test_a_limit_without_a_control_group_is_named(missing: tuple[str, ...], texts: tuple[str, ...], *, is_root: bool) -> None:
     assert missing_group_notices(missing, {"memory": 1 << 30, "processes": 9}, is_root=is_root) == texts
+
+
+@pytest.mark.parametrize(
+    ("line", "is_short"), [("claude -p 'fix issue 12'", True), ("echo x >y", False), ("echo 'x", False), ("", False)]
+)
+def test_a_simple_line_of_a_list_is_shown_without_its_shell(line: str, is_short: bool) -> None:  # noqa: FBT001
+    record: store.Record = {**store.BLANK, "command": ["/bin/sh", "-c", line], "is_command": True}
+    assert typed_words(record) == (tuple(shlex.split(line)) if is_short else ("/bin/sh", "-c", line))
