@@ -23,7 +23,8 @@ from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
 
 _FEW = 3  # names that are shown
-_REASONS = ("risky", "ignored by git")  # how a reason begins
+_IGNORED = "ignored by git"
+_REASONS = ("risky", _IGNORED)  # how a reason begins
 
 
 def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: bool, is_restore: bool = False) -> None:
@@ -66,7 +67,7 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     verb = "not restored" if is_restore else "unreadable"
     print_limited([f"{verb}: {visible(problem)}" for problem in review.changes.problems], f"{verb}: {{}} more (agent-dev status)")
     if why := _reasons_left(result):
-        print_line(f"not merged: {why} (agent-dev merge shows them)")
+        print_line(f"not merged: {why} ({_next_command(result, review)})")
     _print_total(result, review, is_dry=is_dry)
 
 
@@ -91,6 +92,16 @@ def _reasons_left(result: MergeResult) -> str:
     counts = {word: known[word] for word in _REASONS}
     counts |= {"in conflict": len(result.conflicts), "blocked": len(words) - sum(known.values())}
     return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
+
+
+def _next_command(result: MergeResult, review: Review) -> str:
+    """Return what to do with the changes that are left; if git ignores all of them, they are seldom wanted."""
+    has_more = (
+        result.conflicts or result.partly or result.has_commits_left or any(one.reason != _IGNORED for one in result.skipped)
+    )
+    if has_more or not (result.id and result.applied) or review.is_running or review.record.get("is_restore"):
+        return "agent-dev merge shows them"
+    return f"agent-dev discard {visible(str(review.record['name'] or review.session.id))} moves them to the trash"
 
 
 def _describe_split_links(result: MergeResult, roots: Sequence[str], *, is_dry: bool = False) -> str:

@@ -59,6 +59,25 @@ def test_a_conflict_counts_as_left(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged, 2 left in the session (agent-dev undo)"
 
 
+@pytest.mark.parametrize(
+    ("merge_id", "reason", "hint"),
+    [
+        ("m", "ignored by git", "discard p moves them to the trash"),
+        ("", "ignored by git", "merge shows them"),
+        ("m", "risky: x", "merge shows them"),
+    ],
+)
+def test_a_rest_that_git_ignores_can_be_discarded(
+    merge_id: str, reason: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    added = Change(KEYS[0], ChangeKind.ADDED, None, Entry(FileType.FILE, 0o644))
+    done = MergeResult(merge_id, (added,), (SkippedChange(KEYS[1], reason),), (), is_session_empty=False)
+    record = {**store.BLANK, "roots": ["/r"], "name": "p"}
+    review = SimpleNamespace(record=record, changes=ChangeSet((added,)), is_running=False)
+    merge.print_merge(done, review, is_dry=not merge_id, as_json=False)  # type: ignore[arg-type]
+    assert f"not merged: 1 {reason.partition(':')[0]} (agent-dev {hint})" in capsys.readouterr().out
+
+
 def test_printing_an_undo_does_not_search_all_paths_for_each(capsys: pytest.CaptureFixture[str]) -> None:
     class Unsearchable(tuple[Key, ...]):
         __slots__ = ()
