@@ -6,7 +6,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from tests.harness.program import PROGRAM, AgentDev
+from tests.harness.program import PROGRAM, AgentDev, wait_until
 from tests.harness.terminal import Terminal
 from tests.sandbox.waiting import waiting_agent
 
@@ -78,9 +78,12 @@ def test_a_session_that_was_not_named_is_named_in_the_first_line(agent_dev: Agen
 
 def test_a_checkpoint_counts_the_paths_that_the_log_lists(agent_dev: AgentDev) -> None:
     agent_dev.git("init", "-q")
-    agent_dev.ended_session("echo a >a; mkdir d; echo b >d/b; git add -A; git commit -qm made")
-    (row,) = json.loads(agent_dev.do("log", "--changes", "--json"))["changes"]
-    assert row["paths"] == ["a", "d", "d/b"]
+    script = "read line; echo a >a; mkdir d; echo b >d/b; git add -A; git commit -qm made"
+    with agent_dev.start("--no-merge", "--", "sh", "-ec", script) as process:
+        wait_until(lambda: "start" in agent_dev("checkpoints").stdout, "the checkpoint of the start")
+        process.communicate("\n", timeout=60)
+    rows = json.loads(agent_dev.do("log", "--changes", "--json"))["changes"]
+    assert [row["paths"] for row in rows] == [[], ["a", "d", "d/b"]]
     assert " (end), 3 paths changed\n" in agent_dev.do("log")
     assert json.loads(agent_dev.do("checkpoints", "--json"))["checkpoints"][-1]["changed"] == 3
 
