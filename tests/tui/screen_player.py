@@ -90,11 +90,12 @@ def run_keys(source: ReviewedSession, size: tuple[int, int], *keys: str, scene: 
 
 
 def text_after_keys(source: ReviewedSession, size: tuple[int, int], *keys: str) -> str:
-    """Return the text of the screen after some keys."""
+    """Return the text of the screen after some keys; assert that each row is as wide as the terminal."""
     texts = []
 
     async def scene(pilot: Pilot[None]) -> None:
         assert isinstance(pilot.app, ReviewApp)
+        assert [strip.cell_length for strip in screen_rows(pilot.app)] == [size[0]] * size[1]
         texts.append(screen_text(pilot.app))
 
     run_keys(source, size, *keys, scene=scene)

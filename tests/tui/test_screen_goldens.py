@@ -56,17 +56,6 @@ def test_the_screen_equals_its_golden(name: str) -> None:
     assert shown == golden.read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_every_row_is_as_wide_as_the_terminal(name: str) -> None:
-    size, keys = SCENES[name]
-
-    async def scene(pilot: Pilot[None]) -> None:
-        assert isinstance(pilot.app, ReviewApp)
-        assert [strip.cell_length for strip in screen_rows(pilot.app)] == [size[0]] * size[1]
-
-    run_keys(Sample(), size, *keys, scene=scene)
-
-
 @pytest.mark.parametrize("size", [(60, 15), (80, 24), (120, 40)])
 @pytest.mark.parametrize("pane", [(), ("enter",)])
 def test_the_footer_always_shows_apply_and_quit(size: tuple[int, int], pane: tuple[str, ...]) -> None:
