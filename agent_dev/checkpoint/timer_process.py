@@ -5,10 +5,9 @@ It runs at the lowest priority and ends with the launcher.
 
 import gc
 import os
-import select
 import time
 
-from agent_dev.linux import process, signals
+from agent_dev.linux import process
 from agent_dev.session import store
 from agent_dev.value import Value
 
@@ -18,7 +17,6 @@ if TYPE_CHECKING:
 
 _NICE = 19
 _GC_THRESHOLD = 100_000  # garbage collection threshold: checkpoints hold no cycles
-_RETRY, _PATIENCE = 50, 60_000  # ms
 _FULL_DISK_PAUSE = 3600  # seconds to pause after a full disk
 
 
@@ -32,12 +30,20 @@ class TimerSpec(Value):
 
 
 def start_timer(session: store.Session, record: store.Record, spec: TimerSpec) -> int:
-    """Start the process that takes checkpoints; return its pid for `kill_process`."""
-    return start_background(lambda: _serve(session.replace(lock=-1), record, spec))
+    """Start the process that takes checkpoints; return its pid for `process.terminate`.
+
+    It must not be killed while it has made a file readable: an unfinished checkpoint does not exist, but a mode would stay.
+    """
+
+    def serve() -> None:
+        process.exit_on_sigterm()
+        _serve(session.replace(lock=-1), record, spec)
+
+    return start_background(serve)
 
 
 def start_background(serve: "Callable[[], None]", kept_fd: int = -1, nice: int = _NICE) -> int:
-    """Run `serve` in a background process until the launcher ends or `kill_process` is called; return its pid.
+    """Run `serve` in a background process until the launcher ends it or ends itself; return its pid.
 
     `kept_fd`: a descriptor that stays open there as number 3.
     """
@@ -45,37 +51,16 @@ def start_background(serve: "Callable[[], None]", kept_fd: int = -1, nice: int =
     pid = os.fork()
     if pid == 0:
         try:
-            _detach(launcher, kept_fd)
-            os.nice(nice)
-            gc.set_threshold(_GC_THRESHOLD)
-            serve()
-        finally:
+            try:
+                _detach(launcher, kept_fd)
+                os.nice(nice)
+                gc.set_threshold(_GC_THRESHOLD)
+                serve()
+            finally:
+                os._exit(1)
+        finally:  # SIGTERM may have raised just before
             os._exit(1)
     return pid
-
-
-def kill_process(pid: int) -> None:
-    """Kill the process; an unfinished checkpoint does not exist."""
-    os.kill(pid, signals.KILL)
-    os.waitpid(pid, 0)
-
-
-def terminate(pid: int, patience: int = _PATIENCE) -> None:
-    """End a process by SIGTERM, on which it exits once its work is done, or by SIGKILL after `patience` ms.
-
-    SIGTERM is repeated: just after its fork the process ignores it.
-    """
-    pidfd = os.pidfd_open(pid)
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    for _ in range(0, patience, _RETRY):
-        os.kill(pid, signals.TERM)
-        if poll.poll(_RETRY):
-            break
-    else:
-        os.kill(pid, signals.KILL)
-    os.close(pidfd)
-    os.waitpid(pid, 0)
 
 
 def _detach(launcher: int, kept_fd: int) -> None:

@@ -19,7 +19,7 @@ from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStar
 from agent_dev.fs import dir_tree, rmtree, snapshot_names, state_files
 from agent_dev.git import nested_repositories
 from agent_dev.git.nested_repositories import DisabledRepository, NestedRepository
-from agent_dev.linux import programs
+from agent_dev.linux import process, programs
 from agent_dev.merge import merge
 from agent_dev.overlay import lower_snapshot_request, lower_snapshot_take
 from agent_dev.run import job, run
@@ -376,7 +376,7 @@ def run_direct(request: RunRequest, notice: merge.Notify) -> job.RunOutcome:
     finally:
         for run_snapshot, prepared, timer in found:
             if timer:
-                timer_process.kill_process(timer)
+                process.terminate(timer)
             if has_run or not _discard_copy(run_snapshot):
                 record_end(run_snapshot, prepared, request.environ, notice)
 

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from agent_dev.linux import streams, syscalls
+from agent_dev.linux import process, streams, syscalls
 
 _TICKETS = 512  # two thousand bytes, which fit into any pipe
 _WIDTH = 4
 _READ_SIZE = 1 << 20
+_PATIENCE = 5_000  # ms
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -68,10 +69,14 @@ class _Helper:
         self._pid = os.fork()
         if self._pid == 0:
             try:
-                syscalls.die_with_parent()
-                if os.getppid() == parent:
-                    streams.write_all(write_end, marshal.dumps(work()))
-            finally:
+                try:
+                    process.exit_on_sigterm()
+                    syscalls.die_with_parent()
+                    if os.getppid() == parent:
+                        streams.write_all(write_end, marshal.dumps(work()))
+                finally:
+                    os._exit(0)
+            finally:  # SIGTERM may have raised just before
                 os._exit(0)
         os.close(write_end)
 
@@ -87,7 +92,6 @@ class _Helper:
         return found
 
     def end(self) -> None:
-        """Kill the child if it is still running."""
+        """End the child if it is still running; it restores the modes of files that it has made readable."""
         os.close(self._read_end)
-        os.kill(self._pid, 9)
-        os.waitpid(self._pid, 0)
+        process.terminate(self._pid, _PATIENCE)

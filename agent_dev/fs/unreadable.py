@@ -31,10 +31,10 @@ class UnreadableDirectories:
         path_fd = self._open(path, _PATH_ONLY | os.O_DIRECTORY)
         try:
             status = os.fstat(path_fd)
+            self._original[path] = status.st_ino, status.st_mode & 0o7777  # first: a signal may end this process in between
             os.chmod(f"/proc/self/fd/{path_fd}", status.st_mode & 0o7777 | _SEARCHABLE)
         finally:
             os.close(path_fd)
-        self._original[path] = status.st_ino, status.st_mode & 0o7777
         return self._open(path, _FOLDER)
 
     def _open(self, path: str, flags: int) -> int:
@@ -75,8 +75,8 @@ def made_readable(folder: int, name: str) -> Iterator[int]:
     path_fd = os.open(name, _PATH_ONLY, dir_fd=folder)
     try:
         mode = os.fstat(path_fd).st_mode & 0o7777
-        os.chmod(f"/proc/self/fd/{path_fd}", mode | _READABLE)
         try:
+            os.chmod(f"/proc/self/fd/{path_fd}", mode | _READABLE)
             yield mode
         finally:
             _restore_mode(path_fd, mode | _READABLE, mode)

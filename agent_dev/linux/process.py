@@ -5,6 +5,7 @@ import select
 
 from agent_dev.linux import signals, syscalls
 
+_RETRY, _PATIENCE = 50, 60_000  # ms
 _EXITING = 0x4  # PF_EXITING among a task's flags, proc_pid_stat(5)
 
 
@@ -113,6 +114,34 @@ def leave_launcher(launcher: int) -> None:
         os._exit(1)
     for number in (signals.INT, signals.QUIT, signals.HUP, signals.TERM):
         signals.reset(number)
+
+
+def exit_on_sigterm() -> None:
+    """Exit on SIGTERM as on an exception, so that `finally` blocks restore what this process has changed for a moment."""
+    signals.catch(signals.TERM, _exit)
+
+
+def _exit(*_: object) -> None:
+    signals.ignore(signals.TERM)  # another one would interrupt what the first one began
+    raise SystemExit(1)
+
+
+def terminate(pid: int, patience: int = _PATIENCE) -> None:
+    """End a child by SIGTERM, on which it exits once its work is done, or by SIGKILL after `patience` ms.
+
+    SIGTERM is repeated: just after its fork the process ignores it.
+    """
+    pidfd = os.pidfd_open(pid)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    for _ in range(0, patience, _RETRY):
+        os.kill(pid, signals.TERM)
+        if poll.poll(_RETRY):
+            break
+    else:
+        os.kill(pid, signals.KILL)
+    os.close(pidfd)
+    os.waitpid(pid, 0)
 
 
 def first_child(pid: int) -> int:

@@ -6,6 +6,7 @@ from agent_dev.config.profile import GATEWAY_NETS
 from agent_dev.errors import UnreadableSession, UnusableStateDirectory
 from agent_dev.home.mount_points import HomeLease
 from agent_dev.home.network_lease import SharedPaths
+from agent_dev.linux import process
 from agent_dev.run import shown_paths
 from agent_dev.run.request import HOSTS_SUFFIX, PreparedRun, RunRequest
 from agent_dev.sandbox import launch
@@ -236,16 +237,13 @@ def stop_services(job: "RunJob", pids: tuple[int, int], listener: int) -> None:
     """Stop the checkpoint timer and the control server, and remove the control socket."""
     timer, server = pids
     if timer:
-        from agent_dev.checkpoint import timer_process  # as above
-
-        timer_process.kill_process(timer)
+        process.terminate(timer)
     if listener < 0:
         return
-    from agent_dev.checkpoint import timer_process  # as above
-    from agent_dev.control import socket_file
+    from agent_dev.control import socket_file  # only if enabled
 
     if server:
-        timer_process.terminate(server)
+        process.terminate(server)
     else:
         os.close(listener)
     socket_file.remove_socket(job.session)

@@ -8,10 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.checkpoint import checkpoint_store, content_pool, timer_process
+from agent_dev.checkpoint import checkpoint_store, content_pool, snapshot, timer_process
+from agent_dev.linux import process
 from agent_dev.session import store
 from tests.harness.checkpointed_session import CheckpointedSession
 from tests.harness.program import wait_until
+from tests.harness.users import call_as_ordinary_user, ordinary_users_directory
 
 REQUEST = timer_process.TimerSpec(minutes=5, number=4, days=30, mib=100)
 
@@ -85,7 +87,38 @@ def test_the_timer_process_holds_neither_the_lock_nor_our_descriptors(world: Che
         wait_until(lambda: open_files(pid) == {"/dev/null"}, "nothing is open any more")
         assert os.getpriority(os.PRIO_PROCESS, pid) == 19
     finally:
-        timer_process.kill_process(pid)
+        process.terminate(pid)
+
+
+def wait_forever(_pool: content_pool.ContentPool, _fd: int, _size: int) -> tuple[str, int]:
+    while True:
+        signal.pause()
+
+
+@pytest.mark.parametrize("least", [0, 1 << 30])  # bytes from which two processes read the files
+def test_an_ended_checkpoint_leaves_no_file_readable(monkeypatch: pytest.MonkeyPatch, least: int) -> None:
+    monkeypatch.setattr(content_pool.ContentPool, "add", wait_forever)
+    monkeypatch.setattr(snapshot, "_PARALLEL_MIN", least)
+    with ordinary_users_directory() as place:
+
+        def act() -> None:
+            world = CheckpointedSession(place / "session")
+            folder = world.upper / "shut"
+            folder.mkdir()
+            files = [folder / name for name in ("one", "two")]
+            for file in files:
+                file.write_text("x")
+                file.chmod(0)
+            folder.chmod(0)
+            pid = timer_process.start_timer(world.session, world.record, REQUEST)
+            wait_until(lambda: os.access(folder, os.R_OK | os.X_OK), "the directory is readable")
+            wait_until(lambda: any(file.stat().st_mode & 0o400 for file in files), "a file is readable")
+            process.terminate(pid)
+            assert folder.stat().st_mode & 0o7777 == 0
+            folder.chmod(0o700)
+            assert [file.stat().st_mode & 0o7777 for file in files] == [0, 0]
+
+        call_as_ordinary_user(act)
 
 
 def test_a_timer_process_that_ignores_sigterm_is_killed() -> None:
@@ -97,7 +130,7 @@ def test_a_timer_process_that_ignores_sigterm_is_killed() -> None:
                 signal.pause()
         finally:
             os._exit(1)
-    timer_process.terminate(pid, 200)
+    process.terminate(pid, 200)
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
 
@@ -116,6 +149,6 @@ def test_a_timer_process_that_misses_sigterm_is_signalled_again() -> None:
         finally:
             os._exit(1)
     assert os.read(heard, 1) == b"+"
-    timer_process.terminate(pid)
+    process.terminate(pid)
     with pytest.raises(ChildProcessError):
         os.waitpid(pid, os.WNOHANG)
