@@ -11,7 +11,7 @@ from agent_dev.linux import process, streams, syscalls
 _TICKETS = 512  # two thousand bytes, which fit into any pipe
 _WIDTH = 4
 _READ_SIZE = 1 << 20
-_PATIENCE = 5_000  # ms
+_PATIENCE = 10_000  # ms
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -2,10 +2,12 @@
 
 import os
 import select
+import time
 
 from agent_dev.linux import signals, syscalls
 
 _RETRY, _PATIENCE = 50, 60_000  # ms
+_UNWINDING = 5  # seconds: more than `finally` blocks take on a loaded machine
 _EXITING = 0x4  # PF_EXITING among a task's flags, proc_pid_stat(5)
 
 
@@ -117,13 +119,19 @@ def leave_launcher(launcher: int) -> None:
 
 
 def exit_on_sigterm() -> None:
-    """Exit on SIGTERM as on an exception, so that `finally` blocks restore what this process has changed for a moment."""
-    signals.catch(signals.TERM, _exit)
+    """Exit on SIGTERM as on an exception, so that `finally` blocks restore what this process has changed for a moment.
 
+    Python drops an exception that is raised in a finalizer: `terminate` repeats the signal, which counts again after a while.
+    """
+    last = 0.0
 
-def _exit(*_: object) -> None:
-    signals.ignore(signals.TERM)  # another one would interrupt what the first one began
-    raise SystemExit(1)
+    def raise_exit(*_: object) -> None:
+        nonlocal last
+        if time.monotonic() - last > _UNWINDING:  # else it would interrupt what the first one began
+            last = time.monotonic()
+            raise SystemExit(1)
+
+    signals.catch(signals.TERM, raise_exit)
 
 
 def terminate(pid: int, patience: int = _PATIENCE) -> None:

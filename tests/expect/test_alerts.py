@@ -311,9 +311,9 @@ def test_a_desktop_shows_a_question_an_idle_agent_and_an_end(asking: AgentDev, t
             absent(terminal)
             asking("exec", "--", "sh", "-c", "echo >end")  # the end of the session may kill it before it exits
             assert terminal.wait_exit() == 0
-        wait_until(lambda: len(desktop.shown()) == 3, "the end is shown")
+        wait_until(lambda: len(set(desktop.shown())) == 3, "the end is shown")
         place = asking.repo.name
-        assert desktop.shown() == [
+        assert [*dict.fromkeys(desktop.shown())] == [  # after the command that joins, the agent may be idle again
             ("agent-dev: a command waits for your approval", "touch asked &lt;b&gt;"),
             ("agent-dev", f"sh has been idle in {place} for 1 s"),
             ("agent-dev", f"sh has ended in {place}: 3 changes"),
