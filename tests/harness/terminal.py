@@ -291,7 +291,20 @@ class Terminal:
         return self.screen.text()
 
     def _complaint(self, problem: str) -> str:
-        return f"{problem}; the screen:\n{self.screen.text()}"
+        return f"{problem}; the screen:\n{self.screen.text()}\nprocesses:\n{_processes_below(self.pid)}"
+
+
+def _processes_below(pid: int) -> str:
+    """Return a line for each process below this one: where each is stopped or waits may tell why a test timed out."""
+    words = ["ps", "-e", "-o", "pid=,ppid=,pgid=,tpgid=,stat=,wchan:20=,args="]
+    rows = subprocess.run(words, capture_output=True, text=True, check=False).stdout.splitlines()
+    below, found = {str(pid)}, []
+    for row in sorted(rows, key=lambda row: int(row.split()[0])):
+        own, parent = row.split()[:2]
+        if own in below or parent in below:
+            below.add(own)
+            found.append(row[:200])
+    return "\n".join(found)
 
 
 class Shell(Terminal):
