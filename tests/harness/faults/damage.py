@@ -20,7 +20,7 @@ from agent_dev.cli import main
 from agent_dev.linux import syscalls
 from agent_dev.session import sessions, store
 from tests.harness.faults import planted_files
-from tests.harness.program import AgentDev, tree
+from tests.harness.program import AgentDev, tree, wait_until
 from tests.harness.users import make_dumpable
 
 PATIENCE = 60  # seconds for one command on damaged state, then SIGALRM
@@ -109,7 +109,8 @@ def _plant(world: DamagedWorld, name: str) -> None:
     planted_files.write_import_record(str(world.state), f"{world.user.home}/aihome")
     planted_files.write_remembered(str(world.folder / "config" / "agent-dev"))
     planted_files.write_certificates(str(world.cache))
-    for index in world.state.glob("homes/*.last"):  # a second one exists only if a child process had time to write it
+    # A background process writes the first one after a run, and a second one only if it has time.
+    for index in wait_until(lambda: [*world.state.glob("homes/*.last")], "an index of the home"):
         shutil.copy(index, index.with_suffix(".before"))
     last = store.Session(now := world.user.sessions()[-1]["session"], f"{state.sessions}/{now}")
     rollback._mark_pending(last, checkpoint_store.list_checkpoints(last)[-1].number, ())
