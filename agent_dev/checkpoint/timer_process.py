@@ -43,7 +43,7 @@ def start_timer(session: store.Session, record: store.Record, spec: TimerSpec) -
 
 
 def start_background(serve: "Callable[[], None]", kept_fd: int = -1, nice: int = _NICE) -> int:
-    """Run `serve` in a background process until the launcher ends it or ends itself; return its pid.
+    """Run `serve` in a background process until the launcher ends, or ends it by `process.terminate`; return its pid.
 
     `kept_fd`: a descriptor that stays open there as number 3.
     """

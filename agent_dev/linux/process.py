@@ -1,4 +1,4 @@
-"""Query another process, write to its stderr, and detach a background process from the launcher."""
+"""Query another process, write to its stderr, end a child, and detach a background process from the launcher."""
 
 import os
 import select

@@ -164,7 +164,9 @@ def test_a_dry_run_of_what_is_already_applied_keeps_the_session(agent_dev: Agent
 
 
 def test_a_session_with_a_stash_is_not_ended_by_a_merge(agent_dev: AgentDev) -> None:
-    agent_dev("--no-merge", "--", "sh", "-c", "echo x >>README.md; git stash -q; echo new >new")
+    script = "echo x >>README.md; git -c user.name=a -c user.email=a@b stash -q; echo new >new"
+    agent_dev.do("--no-merge", "--", "sh", "-ec", script)
+    assert agent_dev.changes() == {"new": "added"}
     (agent_dev.repo / "new").write_text("new\n")
     assert agent_dev("merge", "--all").returncode == 0
-    assert "waiting" in agent_dev("sessions").stdout
+    assert [one["state"] for one in agent_dev.sessions()] == ["waiting"]

@@ -1,6 +1,7 @@
 """Work shared by two processes gives the same results as in one process."""
 
 import os
+import signal
 
 import pytest
 
@@ -57,3 +58,27 @@ def test_an_error_is_raised_and_leaves_no_process() -> None:
     with pytest.raises(OSError, match=r"\d+"):
         fork_map.fork_map(act, range(100))
     assert children(os.getpid()) == before
+
+
+def test_an_ended_process_restores_what_it_has_changed() -> None:
+    here = os.getpid()
+    begun, begins = os.pipe()
+    restored, restores = os.pipe()
+
+    def act(_: int) -> None:
+        if os.getpid() == here:
+            os.read(begun, 1)
+            raise ValueError("ended")
+        try:
+            os.write(begins, bytes(1))
+            while True:
+                signal.pause()
+        finally:
+            os.write(restores, b"restored")
+
+    with pytest.raises(ValueError, match="ended"):
+        fork_map.fork_map(act, range(2))
+    os.set_blocking(restored, False)  # the other process has ended
+    assert os.read(restored, 8) == b"restored"
+    for fd in (begun, begins, restored, restores):
+        os.close(fd)
