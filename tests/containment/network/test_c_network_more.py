@@ -8,12 +8,13 @@ from urllib.parse import quote
 
 import pytest
 
-from tests.containment.network.attempts import API, EVIL, attempt
+from tests.containment.network.attempts import API, EVIL, OPTIONS, attempt
 from tests.containment.rows import row
 from tests.containment.support.world import Machine
-from tests.harness.inside_python import InsidePython
+from tests.harness.inside_python import InsidePython, inside_python
 from tests.harness.internet import CLIENT, PORT, in_internet
 from tests.harness.program import PYTHON, wait_until
+from tests.harness.scale import SCALE
 from tests.harness.servers.proxies import HTTP_PORT, PASSWORD, USER
 
 
@@ -326,6 +327,74 @@ result = [ask({API!r}, 443, b"GET /accepted HTTP/1.1\\r\\nHost: {API}\\r\\n\\r\\
     assert held > 200
     assert int(answer.rpartition("accepted=")[2]) < held // 2  # the server saw none of them
     assert seconds < 5  # alone 0.02
+
+
+@row(
+    "keep the gateway busy with DNS queries, as many as the sandbox can send",
+    "`net: allow`: the gateway answers 4,000 queries at once and 2,000 per second, and drops the others",
+)
+def test_c93_dns_queries_have_a_rate_limit(allowed: InsidePython) -> None:
+    code = f"""
+import select
+data = struct.pack(">HHHHHH", 9, 0x100, 1, 0, 0, 0) + b"\\x04name\\x07example\\x03net\\0\\0\\1\\0\\1"
+time.sleep(2)  # the limit is unused again
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+    one.setblocking(False)
+    begin = time.monotonic()
+    sent = answered = 0
+    while answered < 20000 and time.monotonic() < begin + 2:
+        try:
+            one.sendto(data, ("9.9.9.9", 53))
+            sent += 1
+        except BlockingIOError:
+            pass
+        while select.select([one], [], [], 0)[0]:
+            one.recv(4096)
+            answered += 1
+    seconds = time.monotonic() - begin
+time.sleep(1)
+result = [sent, answered, seconds, ask({API!r}, {PORT})]
+"""
+    sent, answered, seconds, after = attempt(allowed, code)
+    limit = 4000 + 2000 * seconds
+    assert sent > 1.5 * limit  # otherwise the limit is not reached
+    assert 1000 < answered < 1.1 * limit
+    assert "OUT" in after
+
+
+@row(
+    "fill the gateway's memory with names",
+    "`net: allow`: the gateway knows 65,536 names; more get no address, and those that it knows keep theirs",
+)
+@pytest.mark.skipif(SCALE < 100, reason="half a minute, because of the rate limit: only with AGENT_DEV_TEST_SCALE=100")
+def test_c94_the_table_of_names_is_bounded(shared: Machine) -> None:
+    code = f"""
+def query(one, name):
+    one.send(struct.pack(">HHHHHH", 9, 0x100, 1, 0, 0, 0) + bytes((len(name),)) + name.encode() + b"\\0\\0\\1\\0\\1")
+    return one.recv(4096)[3:8:4]  # response code, number of addresses
+with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as one:
+    one.connect(("9.9.9.9", 53))
+    one.settimeout(5)
+    before = ask({API!r}, {PORT})
+    first, known, answer = query(one, "first"), 2, None
+    while known < 70000:
+        try:
+            answer = query(one, f"n{{known}}")
+        except TimeoutError:
+            continue  # beyond the rate limit
+        if answer[1] == 0:
+            break
+        known += 1
+        time.sleep(0.0004)
+    result = [list(first), known, list(answer), list(query(one, "first")), before, ask({API!r}, {PORT})]
+"""
+    with inside_python(shared.program, *OPTIONS, before=in_internet()) as sandbox:  # its own, because it is full afterwards
+        first, known, refused, again, before, after = attempt(sandbox, code)
+    assert first == again == [0x80, 1]
+    assert 65000 < known <= 65536
+    assert refused == [0x82, 0]  # SERVFAIL
+    assert "OUT" in before
+    assert "OUT" in after
 
 
 @row(

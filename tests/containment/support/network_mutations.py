@@ -10,7 +10,7 @@ from agent_dev.config import credentials
 from agent_dev.config.network_rules import AddressRule, RuleSet
 from agent_dev.config.ssh_rules import SshHost
 from agent_dev.home import network_lease
-from agent_dev.network import access, dns, inspection, namespace, packet_rules, standby
+from agent_dev.network import access, dns, gateway, inspection, names, namespace, packet_rules, standby
 from agent_dev.network.broker import keys, push_check, start
 from agent_dev.network.protocols import http_inspection
 from agent_dev.network.published import automatic
@@ -134,6 +134,8 @@ NETWORK_MUTATIONS: dict[str, Mutation] = {
         _patched(inspection.Inspection, "client_speaks_first", False),
         f"{_MORE} -k c88",
     ),
+    "the rate limit of DNS queries": (_patched(gateway, "_QUERIES", (1 << 30, 1 << 30)), f"{_MORE} -k c93"),
+    "the bound of the table of names": (_patched(names, "MAX_NAMES", 1 << 30), f"{_MORE} -k c94"),
     "rules for a socket in a nested network": (_with_all_addresses, f"{_MORE} -k c89"),
     "the gateway's own libraries": (_patched(standby, "search_path", lambda _: sys.path), f"{_MORE} -k c92"),
     "hosts of the ssh-agent": (_patched(known_hosts, "read_host_keys", lambda *_: _EveryHost()), f"{_SSH} -k c90"),
