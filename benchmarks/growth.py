@@ -25,7 +25,7 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("diff",),
     ("checkpoint",),
     ("diff", "1.."),
-    ("trash",),
+    ("deleted",),
     ("rollback", "1"),
     ("rollback", "2"),
     ("resume", "--", "true"),
