@@ -1,7 +1,7 @@
 """Undo and redo merges: previous contents are restored, and the user's later changes stay."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
@@ -307,11 +307,18 @@ def _runnable(merging: merge_execution.Merge, direction: _Direction) -> _Runnabl
     again = _moved_by_others(merging, changed, others) if is_forward else {}
     moved_marks |= again
     numbers = sorted((*numbers, *again))
+    numbers = numbers if is_forward else _without_modes_of_kept(ops, numbers, wanted)
     if moved_marks:
         stages = merging.journal.header.stages if merging.journal.header else ()
         merging.append_records(journal_codec.moved_record(stages, moved_marks))
     runnable = _with_changed_files(merging, numbers, changed, others, direction)
     return replace(runnable, left=(*runnable.left, *metadata_changes))
+
+
+def _without_modes_of_kept(ops: Sequence[Operation], numbers: Sequence[int], wanted: Sequence[int]) -> list[int]:
+    """Return the numbers without those that would change the mode of a new directory which stays."""
+    kept = {ops[number].key for number in {*wanted} - {*numbers}}
+    return [number for number in numbers if ops[number].kind is not OpKind.MODE or ops[number].key not in kept]
 
 
 class _OtherMerges:

@@ -10,6 +10,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import replace
 
 from agent_dev.fs import acl, dir_tree, durable, walk
@@ -71,7 +72,23 @@ class Driver:
 
     def run_backward(self, ops: Iterable[tuple[int, Operation]]) -> dict[int, str]:
         """Run operations backward, in reverse order; otherwise as `run_forward`."""
-        return self._run(reversed(tuple(ops)), is_forward=False, is_strict=False)
+        numbered = tuple(ops)
+        stopped = self._run(reversed(numbered), is_forward=False, is_strict=False)
+        self._set_modes_again(numbered, stopped)
+        return stopped
+
+    def _set_modes_again(self, ops: Iterable[tuple[int, Operation]], stopped: dict[int, str]) -> None:
+        """Set the modes of directories that could not be removed, and add them to `stopped`.
+
+        The mode before the operation on the mode was one that only let us fill the new directory.
+        """
+        two_part = [(number, op) for number, op in ops if op.key in self._two_part_keys]
+        kept = {op.key: stopped[number] for number, op in two_part if op.kind is not OpKind.MODE and stopped.get(number)}
+        for number, op in two_part:
+            if op.kind is OpKind.MODE and op.key in kept and number not in stopped:
+                with suppress(UnexpectedEntryError):  # the user has changed the mode
+                    self._set_mode(op, is_forward=True)
+                stopped[number] = kept[op.key]
 
     def _run(self, ops: Iterable[tuple[int, Operation]], *, is_forward: bool, is_strict: bool) -> dict[int, str]:
         stopped: dict[int, str] = {}
@@ -316,7 +333,8 @@ class Driver:
                 durable.remove_attribute(fd, attribute)
             for attribute, value in wanted.attributes:
                 durable.set_attribute(fd, attribute, value)
-            if tree.unlocked is None or not tree.unlocked.set_mode(op.key.path, wanted.mode):
+            # An unchanged mode is not set again: the user may have changed it since it was read.
+            if wanted.mode != was.mode and (tree.unlocked is None or not tree.unlocked.set_mode(op.key.path, wanted.mode)):
                 durable.chmod(fd, wanted.mode)
         finally:
             os.close(fd)

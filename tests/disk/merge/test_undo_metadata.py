@@ -218,3 +218,48 @@ def test_a_second_undo_stays_at_a_merge_that_cannot_be_undone_further(tmp_path: 
             assert (undone.merge, undone.earlier) == (newer, earlier)
             assert [one.key.path for one in undone.skipped] == [b"edited"]
         assert (session.real / "other").read_bytes() == b"two\n"
+
+
+READ_ONLY: Tree = {b"other": Node(FILE, b"two\n"), b"dir": Node(DIRECTORY, b"", 0o555), b"dir/in": Node(FILE, b"in\n")}
+
+
+@pytest.mark.parametrize("action", ["edit", "attribute"])
+@pytest.mark.parametrize("mode", [0o555, 0o444])
+def test_a_new_directory_that_an_undo_keeps_has_its_merged_mode(action: str, mode: int) -> None:
+    base: Tree = {b"other": Node(FILE, b"one\n")}
+    agent = {**READ_ONLY, b"dir": Node(DIRECTORY, b"", mode)}
+
+    def act() -> None:
+        with EndedSession(folder, base, trees.upper_of(base, agent)) as session:
+            session.merge_all()
+            place = session.real / "dir"
+            place.chmod(0o755)
+            if action == "edit":
+                (place / "in").chmod(0)
+            else:
+                os.setxattr(place, "user.mine", b"1")
+            place.chmod(mode)
+            for _ in range(2 if action == "edit" else 1):  # a second undo finds the directory as the first left it
+                session.undo()
+                assert place.stat().st_mode & 0o777 == mode
+            assert (session.real / "other").read_bytes() == b"one\n"
+
+    with users.ordinary_users_directory() as folder:
+        users.call_as_ordinary_user(act)
+
+
+def test_a_merge_of_attributes_leaves_the_mode_to_the_user(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base: Tree = {b"dir": Node(DIRECTORY, b"", 0o755), b"dir/in": Node(FILE, b"in\n")}
+    set_attribute = durable.set_attribute
+
+    def set_and_change_mode(fd: int, name: str, value: bytes) -> None:
+        set_attribute(fd, name, value)
+        os.fchmod(fd, 0o700)  # the user does, at this moment
+
+    with EndedSession(tmp_path, base, trees.upper_of(base, base)) as session:
+        (session.upper / "dir").mkdir()
+        os.setxattr(session.upper / "dir", "user.agents", b"1")
+        monkeypatch.setattr(durable, "set_attribute", set_and_change_mode)
+        session.merge_all()
+        assert os.getxattr(session.real / "dir", "user.agents") == b"1"
+        assert (session.real / "dir").stat().st_mode & 0o777 == 0o700
