@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
+from agent_dev.linux import attribute_names
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -23,7 +24,7 @@ _OVERLAY = "user.overlay."
 _READABLE = 0o500
 _TYPE_BITS, _MODE_BITS = 0o170000, 0o7777
 # The overlay's attributes by the names of all attributes of an entry: most entries are new, or were copied up.
-_USUAL: dict[tuple[str, ...], tuple[tuple[str, bytes], ...]] = {(): (), (f"{_OVERLAY}origin",): (("origin", b""),)}
+_USUAL: dict[bytes, tuple[tuple[str, bytes], ...]] = {b"": (), f"{_OVERLAY}origin\0".encode(): (("origin", b""),)}
 _TYPES = {
     stat.S_IFREG: FileType.FILE,
     stat.S_IFDIR: FileType.DIRECTORY,
@@ -194,7 +195,8 @@ def _look(
     own: tuple[tuple[str, bytes], ...] = ()
     overlay: tuple[tuple[str, bytes], ...] = ()
     if attributes and (kind is FileType.FILE or kind is FileType.DIRECTORY):
-        own, overlay = _attributes(attributes + name, kind, is_ours=is_ours or (opened is not None and opened.with_files))
+        with_files = is_ours or (opened is not None and opened.with_files)
+        own, overlay = _attributes(folder, name, attributes + name, kind, is_ours=with_files)
     entry = _entry(folder, name, status, kind, mode, own)
     return WalkedEntry(path, entry, status.st_rdev, overlay, status.st_uid, status.st_gid)
 
@@ -215,16 +217,16 @@ def _entry(
 
 
 def _attributes(
-    path: bytes, kind: FileType, *, is_ours: bool
+    folder: int, name: bytes, path: bytes, kind: FileType, *, is_ours: bool
 ) -> tuple[tuple[tuple[str, bytes], ...], tuple[tuple[str, bytes], ...]]:
     try:
-        names = tuple(os.listxattr(path, follow_symlinks=False))
+        names = attribute_names.read_names(folder, name)
     except OSError:
         return (), ()
     if names in _USUAL:
         return (), _USUAL[names]
     own, overlay = [], []
-    for attribute in sorted(names):
+    for attribute in sorted(map(os.fsdecode, names.split(b"\0")[:-1])):
         if attribute.startswith(_OVERLAY):
             mark = attribute[len(_OVERLAY) :]
             # Nobody asks for the value of a harmless one, and every copied-up file has one.

@@ -25,6 +25,7 @@ _MOVE_FROM_EMPTY, _MOVE_TO_EMPTY = 0x4, 0x40
 # The same numbers on every architecture: system calls added since 5.1 share one table.
 _OPEN_TREE, _MOVE_MOUNT, _OPENAT2, _MOUNT_SETATTR = 428, 429, 437, 442
 _CREATE_RULESET, _RESTRICT_SELF = 444, 446
+_LISTXATTRAT, _NO_FOLLOW, _NAMES_SIZE = 465, 0x100, 256
 _ABSTRACT_SOCKETS, _SIGNALS = 1, 2  # LANDLOCK_SCOPE_*
 _SCOPES_SINCE = 6  # ABI of Landlock: Linux 6.12
 _IN_ROOT, _BENEATH = 0x02 | 0x10, 0x02 | 0x08  # NO_MAGICLINKS | IN_ROOT, NO_MAGICLINKS | BENEATH
@@ -36,6 +37,18 @@ class _Int(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  wha
     _type_ = "i"
 
 
+class _Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  what ctypes.c_char is
+    _type_ = "c"
+
+
+def _buffer_type(size: int) -> "Any":
+    return type("_Buffer", (_ctypes.Array,), {"_type_": _Char, "_length_": size})
+
+
+def _buffer(size: int) -> "Any":
+    return _buffer_type(size)()
+
+
 class _Function(_ctypes.CFuncPtr):
     _flags_ = _ctypes.FUNCFLAG_CDECL | _ctypes.FUNCFLAG_USE_ERRNO
     _restype_ = _Int
@@ -45,6 +58,7 @@ def _libc(name: str) -> _Function:
     return _Function(_ctypes.dlsym(_LIBRARY, name))
 
 
+_Names = _buffer_type(_NAMES_SIZE)
 _LIBRARY = _ctypes.dlopen("", os.RTLD_NOW)
 _unshare, _setns, _prctl, _mount, _renameat2, _syncfs, _syscall, _setrlimit, _getrlimit, _capset = map(
     _libc, ("unshare", "setns", "prctl", "mount", "renameat2", "syncfs", "syscall", "setrlimit", "getrlimit", "capset")
@@ -190,6 +204,17 @@ def _open_below(folder: int, path: bytes, flags: int) -> int:
     return _checked(_syscall(_OPENAT2, folder, path, how, 24), path)
 
 
+def list_attributes(folder: int, name: bytes) -> bytes:
+    """Return the names of the extended attributes of a directory's entry, each with a NUL; a link is not followed.
+
+    Since Linux 6.13. Raises OSError, with ERANGE for more than 256 bytes.
+    """
+    names = _Names()
+    size = _checked(_syscall(_LISTXATTRAT, folder, name, _NO_FOLLOW, names, _NAMES_SIZE), name)
+    found: bytes = names.raw[:size]
+    return found
+
+
 def exists_in_root(root: int, path: bytes) -> bool:
     """Return whether a path exists for a process with this root directory; links are resolved inside the root."""
     try:
@@ -240,14 +265,6 @@ def syncfs(fd: int) -> None:
 
 
 # seccomp's user notification (seccomp(2), seccomp_unotify(2)), and another process's memory
-
-
-class _Char(_ctypes._SimpleCData):  # type: ignore[type-arg]  # noqa: SLF001  what ctypes.c_char is
-    _type_ = "c"
-
-
-def _buffer(size: int) -> "Any":
-    return type("_Buffer", (_ctypes.Array,), {"_type_": _Char, "_length_": size})()
 
 
 _FILTER, _NEW_LISTENER, _WAIT_KILLABLE, _EINVAL = 1, 8, 32, 22

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from agent_dev.fs import digest, dir_tree, durable
 from agent_dev.fs.entry import Entry, FileType, Key
-from agent_dev.linux import syscalls
+from agent_dev.linux import attribute_names, syscalls
 from agent_dev.merge_engine.journal import EntryMark, Operation
 from agent_dev.merge_engine.merge_plan import SPECIAL_BITS, MakeDirectory, MergePlan, PutEntry
 from agent_dev.merge_engine.slots import Stage, is_excluded_attribute
@@ -113,8 +113,8 @@ class _DirectorySearch:
             return status.st_nlink == 1
         if not stat.S_ISREG(status.st_mode) or status.st_nlink != 1 or status.st_mode & (SPECIAL_BITS | 0o400) != 0o400:
             return False
-        names = os.listxattr(b"/proc/self/fd/%d/%b" % (fd, name), follow_symlinks=False)
-        return not any(map(is_excluded_attribute, names))
+        names = attribute_names.read_names(fd, name)
+        return not names or not any(map(is_excluded_attribute, map(os.fsdecode, names.split(b"\0")[:-1])))
 
 
 def _overlay_attributes(fd: int) -> tuple[str, ...] | None:
