@@ -1,4 +1,4 @@
-"""Run benchmarks: `python -m benchmarks [[--write] NAME…]`. All of them write docs/benchmarks.md, some print or renew a part."""
+"""Run benchmarks: `python -m benchmarks [[--write] NAME…]`. Without names, run all and write the page."""
 
 import signal
 import sys

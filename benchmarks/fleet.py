@@ -1,4 +1,4 @@
-"""Transactions on other machines: a list of tasks on two ssh hosts of this machine, against the same list run here."""
+"""Transactions on other machines: a list of tasks on two ssh hosts on this machine, against the same list run here."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Review a session of 3,400 changed files, redo its merge, and leave many ignored files.
+"""Review a session of 3,400 changed files, redo its merge, and create many ignored files in a run.
 
 AGENT_DEV_BENCH_REPOSITORY names a checkout whose files are used instead of generated ones.
 """
@@ -131,7 +131,7 @@ def _subjects(ground: WorkingDirectory, repo: Path) -> list[Subject]:
         used("discard", "filled")
         found["fill used"] = used("--no-merge", "--name", "filled", "--", PYTHON, "fill.py")
         used("discard", "filled")
-        with contextlib.suppress(process.ProgramFailed):  # risky changes of a real checkout wait, else no session does
+        with contextlib.suppress(process.ProgramFailed):  # risky changes of a real checkout stay in a session
             used("discard", "bench")
         undo_changes()
         used("clean", "--all")

@@ -11,7 +11,7 @@ from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
 _COUNT = int(os.environ.get("AGENT_DEV_BENCH_FILES", "100000"))
 _SESSIONS = 1_000
 _MEMORY, _DRY_RUN, _STATUS = 200, 3000.0, 10_000.0  # MiB, ms, ms: `status` of 30,000 changes may take 3 s
-_SAME = 1.3  # times: what a command may take more with many sessions than with one
+_SAME = 1.3  # times what a command takes with one session: its limit with many
 # In this order: each prepares the next.
 _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("--no-merge", "--name", "bench", "--", PYTHON, "make.py"),
@@ -30,7 +30,7 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("discard", "bench"),
 )
 _LIMITS = {"status bench": _STATUS, "merge bench --all --dry-run": _DRY_RUN}
-# Sessions that wait, as a run without changes would leave them if it were kept.
+# Makes waiting sessions without changes, which a run does not keep.
 _WAIT = """
 import os, sys, time
 from agent_dev.config.options import RunOptions

@@ -14,7 +14,7 @@ from benchmarks import measure
 from benchmarks.measure import Row, Section
 from benchmarks.working_directory import WorkingDirectory
 
-TITLE = "The merge screen"
+TITLE = "The review screen"
 _ROWS, _COLUMNS = 40, 140
 _QUIET = 0.05  # seconds without output after which a key's drawing counts as complete
 _PROGRAM = """

@@ -15,7 +15,7 @@ from benchmarks.working_directory import PYTHON, WorkingDirectory
 
 TITLE = "Compared with lazygit"
 _FILES = int(os.environ.get("AGENT_DEV_BENCHMARK_PEERS", "100000"))
-_RENAMED = 100  # one of so many files
+_RENAMED = 100  # one file in this many
 _STATUS_LIMIT = 3000  # ms for 30,000 changes
 _KEYS = 60
 _MAKE = f"""

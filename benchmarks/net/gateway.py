@@ -26,7 +26,7 @@ _BLOCK = memoryview(bytes(1 << 20))
 _START_LIMIT = 5.0  # ms more than with `host`
 _LIMITS = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "with idle": 1000.0}  # ms
 _MEMORY = 40  # MiB of the gateway with _CONNECTIONS
-_NAME = "api.example.org"  # of the small internet
+_NAME = "api.example.org"  # of tests.harness.internet
 # Inside: the time of the first connection, and the median and the 95th percentile of 200 more, in milliseconds by label.
 _TIMES = """
 def timed(label, run):
@@ -45,7 +45,7 @@ def several(run, before=lambda: ()):
     times.sort()
     timings["p50"], timings["p95"] = times[len(times) // 2], times[len(times) * 95 // 100]
 """
-# Inside: looks a name up and connects to a server that speaks first; the lookups are measured apart, but for the first one.
+# Inside: looks a name up and connects to a server that speaks first; the lookups are measured separately, except the first one.
 _NAMED_CLIENT = f"""
 import json, socket, sys, time
 {_TIMES}
@@ -230,7 +230,7 @@ def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
 
 @contextlib.contextmanager
 def _server() -> Iterator[int]:
-    """Run a server in a process of its own: it reads numbers of 8 bytes, and sends so many bytes for each."""
+    """Run a server in a process of its own: it reads numbers of 8 bytes, and sends that many bytes for each."""
     with subprocess.Popen(
         (sys.executable, "-m", "benchmarks.net.gateway"), cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
     ) as one:
@@ -267,7 +267,7 @@ class _Sending(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Serve on a free port, which is printed, until killed: with one thread, so that it takes little of the two processors."""
+    """Serve on a free port, which is printed, until killed: with one thread, so that it takes little processor time."""
     server = await asyncio.get_running_loop().create_server(_Sending, "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()
