@@ -126,18 +126,19 @@ print(json.dumps(timings))
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure starts, and what a client inside sees."""
-    repo = repository(ground.folder / "network", ground.env, {"file": b"x\n"})
+    repo = repository(workdir.folder / "network", workdir.env, {"file": b"x\n"})
     with contextlib.chdir(repo):
-        return _starts(ground), _clients(ground), _by_name(ground)
+        return _starts(workdir), _clients(workdir), _by_name(workdir)
 
 
-def _starts(ground: WorkingDirectory) -> Section:
-    env = ground.env_with(ground.bwraps[-1])
+def _starts(workdir: WorkingDirectory) -> Section:
+    env = workdir.env_with(workdir.bwraps[-1])
     nets: dict[str, tuple[str, ...]] = {"host": (), "none": (), "allow": ("--allow", "example.org")}
     subjects = [
-        measure.program(f"--net {name}", (ground.program, "--net", name, *more, "--", "true"), env) for name, more in nets.items()
+        measure.program(f"--net {name}", (workdir.program, "--net", name, *more, "--", "true"), env)
+        for name, more in nets.items()
     ]
     found = measure.in_turns(subjects, measure.rounds(2), within=60)
     times = {name: by_label["start"] for name, by_label in found.items()}
@@ -151,15 +152,15 @@ def _starts(ground: WorkingDirectory) -> Section:
     return Section("A network of the sandbox's own: start", about, rows, (measure.fastest(times, "--net host"),))
 
 
-def _clients(ground: WorkingDirectory) -> Section:
-    env = ground.env_with(ground.bwraps[-1])
+def _clients(workdir: WorkingDirectory) -> Section:
+    env = workdir.env_with(workdir.bwraps[-1])
     with _server() as port:
         words = (_PYTHON, "-I", "-c", _CLIENT, str(port), str(_CONNECTIONS), str(_IDLE), str(_MIB))
-        host = (ground.program, "--net", "host", "--", *words)
-        allow = (ground.program, "--net", "allow", "--allow", f"localhost:{port}", "--", *words)
+        host = (workdir.program, "--net", "host", "--", *words)
+        allow = (workdir.program, "--net", "allow", "--allow", f"localhost:{port}", "--", *words)
         subjects = [measure.Subject(net, partial(_figures, argv, env)) for net, argv in (("host", host), ("allow", allow))]
         found = measure.in_turns(subjects, measure.rounds(12), 1, within=90)
-        memory = _memory(port, (ground.program, "--net", "allow", "--allow", f"localhost:{port}"), env)
+        memory = _memory(port, (workdir.program, "--net", "allow", "--allow", f"localhost:{port}"), env)
     remark = f"Memory of the gateway with {_CONNECTIONS} connections: {memory:.0f} MiB at its peak (at most {_MEMORY})."
     return Section(
         "A network of the sandbox's own: connections",
@@ -171,13 +172,13 @@ def _clients(ground: WorkingDirectory) -> Section:
     )
 
 
-def _by_name(ground: WorkingDirectory) -> Section:
+def _by_name(workdir: WorkingDirectory) -> Section:
     """Measure connections whose name is looked up, decided about, and resolved outside."""
-    env, inside = ground.env_with(ground.bwraps[-1]), internet.in_internet()
+    env, inside = workdir.env_with(workdir.bwraps[-1]), internet.in_internet()
     client = (_PYTHON, "-I", "-c", _NAMED_CLIENT, _NAME, str(internet.PORT))
     nets: dict[str, tuple[str, ...]] = {"host": (), "allow": ("--allow", f"{_NAME}:{internet.PORT}")}
     subjects = [
-        measure.Subject(net, partial(_figures, (*inside, ground.program, "--net", net, *more, "--", *client), env))
+        measure.Subject(net, partial(_figures, (*inside, workdir.program, "--net", net, *more, "--", *client), env))
         for net, more in nets.items()
     ]
     found = measure.in_turns(subjects, measure.rounds(6), 1, within=45)
