@@ -15,7 +15,7 @@ class TrashEntry:
 
 
 def select_for_removal(entries: tuple[TrashEntry, ...], oldest: int, limit: int) -> tuple[TrashEntry, ...]:
-    """Return the entries from before `oldest`, and those that exceed `limit` bytes with the newer ones that are kept."""
+    """Return the entries from before `oldest`, and those that exceed `limit` bytes with the newer kept ones; oldest first."""
     found = []
     kept_size = 0
     for one in sorted(entries, key=lambda one: (one.time, one.name), reverse=True):

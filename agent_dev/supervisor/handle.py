@@ -1,7 +1,7 @@
 """The launcher's handle on the supervisor: start it, attach it to a sandbox, end it.
 
 The supervisor is a separate process, forked before the sandbox is built. With a command policy it decides on every execve: no
-command starts while it does not answer, or after it has died. It keeps none of the launcher's other descriptors.
+command starts while it does not answer, or after it has died. It keeps none of the launcher's descriptors.
 """
 
 import gc
