@@ -1,13 +1,13 @@
 PYTHON_IN_VENV := .venv/bin/python
 CHECKED := agent_dev tui tests benchmarks
 
-# Permissions do not apply to root: run its tests as an ordinary user, in a copy of this checkout.
+# Permissions do not apply to root: run root's tests as an ordinary user, in a copy of this checkout.
 AS_USER := $(if $(filter 0,$(shell id -u)),.ci/as-user)
 # Tests wait for processes, terminals and the disk half of the time.
 export PYTEST_XDIST_AUTO_NUM_WORKERS ?= $(shell expr $$(nproc) \* 2)
 PYTEST := .ci/in-memory $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n auto --dist loadfile
 
-# These fork pytest thousands of times, which takes twice as long in a process that has collected all tests: run them first.
+# These fork pytest thousands of times, which takes twice as long in a process that has collected all tests: run them alone.
 FORKING_TESTS := tests/disk tests/faults tests/histories
 
 REAL_AGENTS := tests/sandbox/agents/test_real_agents.py
@@ -44,7 +44,7 @@ check: ## Run the linters, the type check and the import contracts
 	.venv/bin/mypy $(CHECKED)
 	.venv/bin/lint-imports
 
-bench: ## Measure ratios to plain bwrap and to the bare command
+bench: ## Run all benchmarks and write docs/benchmarks.md
 	@.ci/setup --tests
 	$(PYTHON_IN_VENV) -m benchmarks
 

@@ -184,7 +184,7 @@ class BadTicket(CannotStart):
 class RepositoryNeeded(CannotStart):
     """commit {commit} is not on this machine"""
 
-    code = 75  # EX_TEMPFAIL of sysexits.h: again, with the repository
+    code = 75  # EX_TEMPFAIL of sysexits.h: try again, with the repository
 
 
 class WorkerRefused(AgentDevError):

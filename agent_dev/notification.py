@@ -46,7 +46,7 @@ def _start(command: tuple[str, ...], settings: NotificationSettings) -> int:
     if pid:
         return pid
     try:
-        signals.set_alarm(_SECONDS)  # also of the program
+        signals.set_alarm(_SECONDS)  # execve keeps it
         signals.reset_python_defaults()
         null = os.open(os.devnull, os.O_RDWR)
         for standard in range(3):

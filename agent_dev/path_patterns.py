@@ -54,7 +54,7 @@ class PatternIndex:
         return self.matching_folded(fold_names(path))
 
     def matching_folded(self, path: FoldedPath) -> set[int]:
-        """Match a path that `fold_names` has folded already; for several lookups of one path."""
+        """Return the numbers of the patterns that match a path folded by `fold_names`, for several lookups of one path."""
         found: set[int] = set()
         for key in path.keys & self._by_name.keys():
             for literal, pattern, number in self._by_name[key]:
@@ -65,7 +65,7 @@ class PatternIndex:
 
 
 def files_left(patterns: Iterable[str], paths: Iterable[bytes]) -> frozenset[bytes]:
-    """Return the paths that match patterns of files that an agent leaves in each repository; a directory's ends in a slash."""
+    """Return the paths that match patterns of files that an agent leaves in each repository (`dir/`: a directory)."""
     index = PatternIndex(tuple((f"{pattern}**" if pattern.endswith("/") else pattern, 0) for pattern in patterns))
     return frozenset(path for path in paths if index.matching_path(path))
 

@@ -5,7 +5,7 @@ import os
 from agent_dev.errors import Refused
 
 GIT = b".git"
-RUN = "/run/agent-dev"  # our files in the sandbox: object stores, terminfo, the demo's script
+RUN = "/run/agent-dev"  # our files in the sandbox: sockets, programs, object stores, terminfo
 
 
 def worker_folder(environ: dict[str, str]) -> str:

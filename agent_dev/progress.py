@@ -1,4 +1,4 @@
-"""A progress line on the terminal for work that takes longer than a second; nothing in a pipe."""
+"""A progress line on the terminal for work that takes longer than 0.8 seconds; nothing in a pipe."""
 
 import os
 import signal

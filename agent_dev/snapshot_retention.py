@@ -38,8 +38,9 @@ def select_expired(items: tuple[RetainedItem, ...], now: int, interval: int, lim
     """Return the numbers to remove, in order of removal; `items` is oldest first. The newest three are always kept.
 
     Limits on age and size remove the oldest first; the limit on size removes those that the user requested last. The limit on
-    the number thins out: ages are grouped by powers of two (in intervals), and the item that leaves the smallest gap is removed
-    from the most crowded group. Here, too, those that the user requested are removed last.
+    the number removes the oldest first while there is a long gap, as between days; then it thins out: ages are grouped by powers
+    of two (in intervals), and the item that leaves the smallest gap is removed from the most crowded group. Here, too, those
+    that the user requested are removed last.
     """
     left, gone = list(items), []
     while len(left) > PROTECTED and limits.age and left[0].time < now - limits.age:

@@ -1,4 +1,4 @@
-"""Run benchmarks: `python -m benchmarks [[--write] NAME…]`. All of them write docs/benchmarks.md, some print or renew a part."""
+"""Run benchmarks: `python -m benchmarks [[--write] NAME…]`. Without names, run all and write the page."""
 
 import signal
 import sys
@@ -70,10 +70,10 @@ def main(argv: list[str]) -> int:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))  # so that the working directory is removed
     try:
-        with working_directory() as ground:
-            print(report.machine_table(ground), flush=True)
-            sections = [section for name in names for section in _one(name, ground)]
-            text = report.renew(PAGE.read_text("utf-8"), ground, sections) if is_written else report.page(ground, sections)
+        with working_directory() as workdir:
+            print(report.machine_table(workdir), flush=True)
+            sections = [section for name in names for section in _one(name, workdir)]
+            text = report.renew(PAGE.read_text("utf-8"), workdir, sections) if is_written else report.page(workdir, sections)
     except ProgramFailed as error:
         print(f"benchmarks: {error}", file=sys.stderr)
         return 1
@@ -85,8 +85,8 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def _one(name: str, ground: WorkingDirectory) -> tuple[Section, ...]:
-    sections = BENCHMARKS[name](ground)
+def _one(name: str, workdir: WorkingDirectory) -> tuple[Section, ...]:
+    sections = BENCHMARKS[name](workdir)
     for section in sections:
         print(report.section_text(section), flush=True)
     return sections

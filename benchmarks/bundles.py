@@ -18,9 +18,9 @@ TITLE = "Bundles"
 _DIRECTORIES, _FILES, _LIMIT = 100, 99, 1000.0  # 10,000 entries; ms
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Export and import a session with 10,000 new entries."""
-    found = measure.in_turns([Subject("bundle", lambda: _once(ground))], measure.rounds(4))["bundle"]
+    found = measure.in_turns([Subject("bundle", lambda: _once(workdir))], measure.rounds(4))["bundle"]
     rows = tuple(Row(name, measure.spread(found[name]), limit=_LIMIT) for name in found)
     return (Section(TITLE, "Processor time for a session with 10,000 entries, in ms.", rows),)
 
@@ -29,11 +29,11 @@ def _used() -> float:
     return sum(one.ru_utime + one.ru_stime for one in map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)))
 
 
-def _once(ground: WorkingDirectory) -> dict[str, float]:
-    with TemporaryDirectory(dir=ground.folder) as folder:
+def _once(workdir: WorkingDirectory) -> dict[str, float]:
+    with TemporaryDirectory(dir=workdir.folder) as folder:
         root = Path(folder) / "root"
         root.mkdir()
-        context = CommandContext(store.Store(f"{folder}/state"), str(root), str(root), dict(ground.env))
+        context = CommandContext(store.Store(f"{folder}/state"), str(root), str(root), dict(workdir.env))
         session = _session(context)
         start = _used()
         data = io.BytesIO()

@@ -58,12 +58,12 @@ class _World:
         return (time.perf_counter() - since) * 1000
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure in this process: checkpoints are taken by a running process."""
     usual = gc.get_threshold()
     gc.set_threshold(_CYCLES)
     try:
-        return _new(ground.folder / "new"), *_shared(ground.folder), _few(ground.folder / "few")
+        return _new(workdir.folder / "new"), *_shared(workdir.folder), _few(workdir.folder / "few")
     finally:
         gc.set_threshold(*usual)
 

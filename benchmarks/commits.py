@@ -28,14 +28,14 @@ git checkout -q main
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Let an agent commit once; then list, import and undo the commits, round by round."""
-    repo = repository(ground.folder / "commits", ground.env, {"README.md": b"# History\n"})
-    _grow(repo, ground.env)
-    clone = _Clone(ground, repo)
+    repo = repository(workdir.folder / "commits", workdir.env, {"README.md": b"# History\n"})
+    _grow(repo, workdir.env)
+    clone = _Clone(workdir, repo)
     with contextlib.chdir(repo):
-        process.elapsed_time((ground.program, "--no-merge", "--name", "bench", "--", "/bin/sh", "-c", _AGENTS_WORK), ground.env)
-        found = measure.in_turns([Subject("agent-dev", lambda: _round(ground, repo, clone))], measure.rounds(6), 1)["agent-dev"]
+        process.elapsed_time((workdir.program, "--no-merge", "--name", "bench", "--", "/bin/sh", "-c", _AGENTS_WORK), workdir.env)
+        found = measure.in_turns([Subject("agent-dev", lambda: _round(workdir, repo, clone))], measure.rounds(6), 1)["agent-dev"]
     rows = (
         Row("agent-dev commits", measure.spread(found["found"]), limit=FIND_LIMIT),
         Row(
@@ -55,15 +55,15 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
         "updates the checked-out branch, its files and its index, durably. For comparison, a clone fetches the same commits, "
         "with checks of objects, and fast-forwards to them; git does not make its files and its index durable."
     )
-    remarks = (f"The machine's load before was {ground.load:.1f} on {os.cpu_count()} cores.",)
+    remarks = (f"The machine's load before was {workdir.load:.1f} on {os.cpu_count()} cores.",)
     return (Section(TITLE, about, rows, remarks),)
 
 
 class _Clone:
     """A clone of the repository from before the agent's commits, into which git alone imports them."""
 
-    def __init__(self, ground: WorkingDirectory, repo: Path) -> None:
-        self._env, self._repo, self._folder = ground.env, repo, repo.with_name("clone")
+    def __init__(self, workdir: WorkingDirectory, repo: Path) -> None:
+        self._env, self._repo, self._folder = workdir.env, repo, repo.with_name("clone")
         process.output(("git", "clone", "-q", "--no-local", str(repo), str(self._folder)), self._env)
         self._start = process.output(("git", "-C", str(self._folder), "rev-parse", "HEAD"), self._env).strip()
         self._objects = self._folder / ".git/objects"
@@ -95,20 +95,20 @@ class _Clone:
         return took
 
 
-def _round(ground: WorkingDirectory, repo: Path, clone: _Clone) -> dict[str, float]:
-    took = {"found": process.elapsed_time((ground.program, "commits", "bench", "--json"), ground.env)}
+def _round(workdir: WorkingDirectory, repo: Path, clone: _Clone) -> dict[str, float]:
+    took = {"found": process.elapsed_time((workdir.program, "commits", "bench", "--json"), workdir.env)}
     for name, arguments in (
         ("imported", ("merge", "bench", "--commits")),
         ("undone", ("undo",)),
         ("branch", ("merge", "bench", "--commits", "one", "--as", "theirs")),
     ):
-        process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
-        took[name] = process.elapsed_time((ground.program, *arguments), ground.env)
-        if process.output(("git", "status", "--porcelain"), ground.env):
+        process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), workdir.env)
+        took[name] = process.elapsed_time((workdir.program, *arguments), workdir.env)
+        if process.output(("git", "status", "--porcelain"), workdir.env):
             raise process.ProgramFailed(f"the work tree is not clean after: {' '.join(arguments)}")
         if name == "imported":
             took["git"] = clone.run_import()
-    process.elapsed_time((ground.program, "undo"), ground.env)
+    process.elapsed_time((workdir.program, "undo"), workdir.env)
     return took
 
 

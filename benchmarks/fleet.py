@@ -1,4 +1,4 @@
-"""Transactions on other machines: a list of tasks on two ssh hosts of this machine, against the same list run here."""
+"""Transactions on other machines: a list of tasks on two ssh hosts on this machine, against the same list run here."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -15,16 +15,16 @@ _HOSTS = ("build1", "build2")
 _WITHIN = 600.0  # seconds
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Run 100 tasks here and on two hosts, two at a time; report the time per task, and what the hosts add to it."""
-    with TemporaryDirectory(dir=ground.folder) as name:
+    with TemporaryDirectory(dir=workdir.folder) as name:
         folder = Path(name)
         with ssh_hosts(folder, _HOSTS) as hosts:
-            env = {**ground.env, "PATH": f"{hosts.bin}:{ground.env['PATH']}", "XDG_CONFIG_HOME": f"{folder}/config"}
+            env = {**workdir.env, "PATH": f"{hosts.bin}:{workdir.env['PATH']}", "XDG_CONFIG_HOME": f"{folder}/config"}
             (folder / "config/agent-dev").mkdir(parents=True)
-            (folder / "config/agent-dev/config.yaml").write_text(f"worker: {ground.program}\n")
+            (folder / "config/agent-dev/config.yaml").write_text(f"worker: {workdir.program}\n")
             argv = {"here": ("--jobs", "2"), "two hosts": ("--on", ",".join(_HOSTS), "--jobs", "1")}
-            subjects = [Subject(key, _timer(ground, folder, key, words, env)) for key, words in argv.items()]
+            subjects = [Subject(key, _timer(workdir, folder, key, words, env)) for key, words in argv.items()]
             found = measure.in_turns(subjects, _ROUNDS, warm_up=0, within=_WITHIN)
     here, there = (found[key]["task"] for key in argv)
     added = [one - other for one, other in zip(there, here, strict=True)]
@@ -38,7 +38,7 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
 
 
 def _timer(
-    ground: WorkingDirectory, folder: Path, key: str, words: tuple[str, ...], env: dict[str, str]
+    workdir: WorkingDirectory, folder: Path, key: str, words: tuple[str, ...], env: dict[str, str]
 ) -> Callable[[], dict[str, float]]:
     rounds = iter(range(_ROUNDS))
 
@@ -46,7 +46,7 @@ def _timer(
         root = repository(folder / f"repository {key} {next(rounds)}", env, {"README.md": b"hello\n"})
         tasks = folder / "tasks"
         tasks.write_text("".join(f"echo {number} >f{number}\n" for number in range(_TASKS)))
-        argv = (ground.program, "-q", "-C", str(root), "tx", "--json", "--many", str(tasks), *words)
+        argv = (workdir.program, "-q", "-C", str(root), "tx", "--json", "--many", str(tasks), *words)
         milliseconds = process.elapsed_time(argv, env)
         assert all((root / f"f{number}").exists() for number in range(_TASKS))
         return {"task": milliseconds / _TASKS}

@@ -38,12 +38,12 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
 )
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Let an agent make the changes in a small and a large repository, and run each command in both."""
     found: dict[int, list[dict[str, float]]] = {_COUNT: [], _TIMES * _COUNT: []}
     for _ in range(_ROUNDS):
         for count, rounds in found.items():
-            rounds.append(_round(ground, count))
+            rounds.append(_round(workdir, count))
     rows: list[Row] = []
     for label in found[_COUNT][0]:
         few, many = ([one[label] for one in found[count]] for count in found)
@@ -57,24 +57,24 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     return (Section(TITLE, about, tuple(rows)),)
 
 
-def _round(ground: WorkingDirectory, count: int) -> dict[str, float]:
-    folder = ground.folder / f"growth-{count}"
+def _round(workdir: WorkingDirectory, count: int) -> dict[str, float]:
+    folder = workdir.folder / f"growth-{count}"
     folders = ("edited", "gone", "moved", "both")
     files = {f"{name}/{n}": _LINES + b"%d\n" % n for name in folders for n in range(1, count + 1)}
-    repo = repository(folder, ground.env, {".gitignore": b"hidden/\n", "links/kept": b"", **files})
-    env = ground.env_with(ground.bwraps[0])
+    repo = repository(folder, workdir.env, {".gitignore": b"hidden/\n", "links/kept": b"", **files})
+    env = workdir.env_with(workdir.bwraps[0])
     took: dict[str, float] = {}
     with contextlib.chdir(repo):
         arguments = ("--no-merge", "--name", f"growth-{count}", "--", "sh", "-c", _AGENT % count)
-        took["a run"] = process.processor_time((ground.program, *arguments), env)
+        took["a run"] = process.processor_time((workdir.program, *arguments), env)
         _edit(repo / "both", b"second")
         for command in _COMMANDS:
             again = f"{' '.join(command)} (again)"
             name = again if " ".join(command) in took else " ".join(command)
             if command == ("undo", "--three-way"):
                 _edit(repo / "edited", b"fifth")
-            took[name] = process.processor_time((ground.program, *command), env)
-        process.processor_time((ground.program, "discard"), env)
+            took[name] = process.processor_time((workdir.program, *command), env)
+        process.processor_time((workdir.program, "discard"), env)
     shutil.rmtree(folder)
     return took
 

@@ -15,15 +15,15 @@ _PASSES = 7
 _PEER = "bwrap --overlay"
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure the work inside, if a bubblewrap can mount overlays."""
-    bwrap = ground.with_overlay
+    bwrap = workdir.with_overlay
     about = f"The fastest of {_PASSES} passes within one sandbox; a new sandbox each round."
     if bwrap is None:
         return (Section(TITLE, about, (), ("Not measured: set AGENT_DEV_BENCH_BWRAP to a bubblewrap ≥ 0.11.",)),)
-    repo = _repository(ground)
+    repo = _repository(workdir)
     with contextlib.chdir(repo):
-        found = measure.in_turns(_subjects(bwrap, ground, repo), measure.rounds(3), 1)
+        found = measure.in_turns(_subjects(bwrap, workdir, repo), measure.rounds(3), 1)
     rows = [row for label in found[_PEER] for row in _rows(label, found)]
     return (Section(f"{TITLE}, bubblewrap {bwrap}", about, tuple(rows)),)
 
@@ -45,7 +45,7 @@ def _rows(label: str, found: dict[str, measure.Figures]) -> list[Row]:
     return rows
 
 
-def _repository(ground: WorkingDirectory) -> Path:
+def _repository(workdir: WorkingDirectory) -> Path:
     """Create 5,000 tracked files of 4 KiB, 20,000 ignored ones for stat, and the script."""
     line = b"the quick brown fox jumps over the lazy dog, again and again\n"
     files = {f"src/part{n // 100}/file{n}.txt": f"{n}\n".encode() + line * 66 for n in range(5000)}
@@ -53,31 +53,31 @@ def _repository(ground: WorkingDirectory) -> Path:
     files["workload.py"] = Path(workload.__file__).read_bytes()
     for n in range(workload.STAT):
         files[f"many/{n // 200}/{n}"] = b""
-    return repository(ground.folder / "inside", ground.env, files)
+    return repository(workdir.folder / "inside", workdir.env, files)
 
 
-def _subjects(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> list[Subject]:
+def _subjects(bwrap: Bwrap, workdir: WorkingDirectory, repo: Path) -> list[Subject]:
     script = (PYTHON, "-I", "-S", "-B", f"{repo}/workload.py", str(_PASSES))
     numbers = itertools.count()
 
     def peer() -> tuple[str, ...]:
         number = next(numbers)
-        upper, work = ground.folder / f"peer/{number}/upper", ground.folder / f"peer/{number}/work"
+        upper, work = workdir.folder / f"peer/{number}/upper", workdir.folder / f"peer/{number}/work"
         upper.mkdir(parents=True)
         work.mkdir()
         kernel = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
         overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo), "--chdir", str(repo))
         return (bwrap.path, *kernel, *overlay, *script)
 
-    ours = (ground.program, "--no-merge", "--", *script)
+    ours = (workdir.program, "--no-merge", "--", *script)
     subjects = [
-        Subject(_PEER, lambda: _timed(peer(), ground.env)),
-        Subject("agent-dev", lambda: _timed(ours, ground.env_with(bwrap))),
-        Subject("no sandbox", lambda: _timed(script, ground.env)),
+        Subject(_PEER, lambda: _timed(peer(), workdir.env)),
+        Subject("agent-dev", lambda: _timed(ours, workdir.env_with(bwrap))),
+        Subject("no sandbox", lambda: _timed(script, workdir.env)),
     ]
-    if ground.bwraps[0] is not bwrap:
-        name = f"agent-dev with bubblewrap {ground.bwraps[0]}"
-        subjects.append(Subject(name, lambda: _timed(ours, ground.env_with(ground.bwraps[0]))))
+    if workdir.bwraps[0] is not bwrap:
+        name = f"agent-dev with bubblewrap {workdir.bwraps[0]}"
+        subjects.append(Subject(name, lambda: _timed(ours, workdir.env_with(workdir.bwraps[0]))))
     return subjects
 
 

@@ -17,13 +17,13 @@ _PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/
 _REST = 0.05  # seconds: a child's remaining work must not slow down the next measurement
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure starts with the last bubblewrap."""
-    bwrap = ground.bwraps[-1]
-    env = ground.env_with(bwrap)
-    subjects = [_subject("bwrap", (bwrap.path, *_PLAIN, "/usr/bin/true"), env, ground.folder)]
-    for name, folder in _repositories(ground):
-        subjects.append(_subject(f"agent-dev -- true: {name}", (ground.program, "--", "true"), env, folder))
+    bwrap = workdir.bwraps[-1]
+    env = workdir.env_with(bwrap)
+    subjects = [_subject("bwrap", (bwrap.path, *_PLAIN, "/usr/bin/true"), env, workdir.folder)]
+    for name, folder in _repositories(workdir):
+        subjects.append(_subject(f"agent-dev -- true: {name}", (workdir.program, "--", "true"), env, folder))
     found = measure.in_turns(subjects, measure.rounds(3))
     figures = {name: by_what["start"] for name, by_what in found.items()}
     rows = tuple(
@@ -36,16 +36,16 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     return (Section(f"{TITLE}, bubblewrap {bwrap}", about, rows, (measure.fastest(figures, "bwrap"),)),)
 
 
-def _repositories(ground: WorkingDirectory) -> Iterator[tuple[str, Path]]:
+def _repositories(workdir: WorkingDirectory) -> Iterator[tuple[str, Path]]:
     small = {f"src/part{n // 20}/file{n}.py": f"value = {n}\n".encode() * 50 for n in range(200)}
-    yield "200 files", repository(ground.folder / "small", ground.env, small)
-    yield "large", _large(ground.folder / "large", ground.env)
-    packed = _large(ground.folder / "packed", ground.env)
-    _branches(packed, ground.env)
-    process.output(("git", "-C", str(packed), "pack-refs", "--all"), ground.env)
+    yield "200 files", repository(workdir.folder / "small", workdir.env, small)
+    yield "large", _large(workdir.folder / "large", workdir.env)
+    packed = _large(workdir.folder / "packed", workdir.env)
+    _branches(packed, workdir.env)
+    process.output(("git", "-C", str(packed), "pack-refs", "--all"), workdir.env)
     yield f"large, {BRANCHES:,} branches", packed
-    loose = _large(ground.folder / "loose", ground.env)
-    _branches(loose, ground.env)
+    loose = _large(workdir.folder / "loose", workdir.env)
+    _branches(loose, workdir.env)
     yield f"large, {BRANCHES:,} branches in a file each", loose
 
 

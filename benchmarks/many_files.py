@@ -43,16 +43,16 @@ with open("sparse", "wb") as file:
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Let an agent create the files; plan, merge and undo them, and copy them as durably, round by round."""
     scripts = {"make.py": MAKE.encode(), "sparse.py": _SPARSE.encode()}
-    repo = repository(ground.folder / "large", ground.env, {"a.txt": b"a\n"} | scripts)
-    source = ground.folder / "large-source"
+    repo = repository(workdir.folder / "large", workdir.env, {"a.txt": b"a\n"} | scripts)
+    source = workdir.folder / "large-source"
     source.mkdir()
     with contextlib.chdir(source):
-        process.elapsed_time((PYTHON, str(repo / "make.py")), ground.env)
+        process.elapsed_time((PYTHON, str(repo / "make.py")), workdir.env)
     with contextlib.chdir(repo):
-        found = measure.in_turns(_subjects(ground, repo, source), _ROUNDS, 0)
+        found = measure.in_turns(_subjects(workdir, repo, source), _ROUNDS, 0)
     ours, peer = found["agent-dev"], found["rsync -a"]["copy"]
     against = f"{_copier()}, sync -f"
     rows = [
@@ -86,32 +86,32 @@ def _copier() -> str:
     return "rsync -a" if shutil.which("rsync") else "cp -a"
 
 
-def _subjects(ground: WorkingDirectory, repo: Path, source: Path) -> list[Subject]:
+def _subjects(workdir: WorkingDirectory, repo: Path, source: Path) -> list[Subject]:
     copy = f"{_copier()} {source}/new {repo}/ && sync -f {repo}"
     return [
-        Subject("agent-dev", lambda: _merged(ground, repo) | _sparse(ground)),
-        Subject("rsync -a", lambda: _copied(("/bin/sh", "-c", copy), ground, repo)),
+        Subject("agent-dev", lambda: _merged(workdir, repo) | _sparse(workdir)),
+        Subject("rsync -a", lambda: _copied(("/bin/sh", "-c", copy), workdir, repo)),
     ]
 
 
-def _merged(ground: WorkingDirectory, repo: Path) -> dict[str, float]:
-    process.elapsed_time((ground.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), ground.env)
-    process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
+def _merged(workdir: WorkingDirectory, repo: Path) -> dict[str, float]:
+    process.elapsed_time((workdir.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), workdir.env)
+    process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), workdir.env)
     took = {
-        "plan": _planned(ground),
-        "dry run": process.elapsed_time((ground.program, "merge", "bench", "--all", "--dry-run"), ground.env),
+        "plan": _planned(workdir),
+        "dry run": process.elapsed_time((workdir.program, "merge", "bench", "--all", "--dry-run"), workdir.env),
     }
-    took["peak"] = _peak((ground.program, "merge", "bench", "--all", "--dry-run"), ground.env)
+    took["peak"] = _peak((workdir.program, "merge", "bench", "--all", "--dry-run"), workdir.env)
     for name, arguments in (("merge", ("merge", "bench", "--all")), ("undo", ("undo",))):
-        took[name] = process.elapsed_time((ground.program, *arguments), ground.env)
+        took[name] = process.elapsed_time((workdir.program, *arguments), workdir.env)
         _expect(repo, _COUNT if name == "merge" else 0)
-    process.elapsed_time((ground.program, "discard", "bench"), ground.env)
+    process.elapsed_time((workdir.program, "discard", "bench"), workdir.env)
     return took
 
 
-def _planned(ground: WorkingDirectory) -> float:
+def _planned(workdir: WorkingDirectory) -> float:
     """Return the milliseconds from an open session to the plan of merging everything."""
-    took, taken = process.output((ground.python, "-c", _PLAN), ground.env).split()
+    took, taken = process.output((workdir.python, "-c", _PLAN), workdir.env).split()
     if int(taken) != _COUNT:
         raise process.ProgramFailed(f"{taken} of {_COUNT} files are in the plan")
     return float(took)
@@ -126,19 +126,19 @@ def _peak(argv: tuple[str, ...], env: dict[str, str]) -> float:
     return used.ru_maxrss / 1024
 
 
-def _sparse(ground: WorkingDirectory) -> dict[str, float]:
-    process.elapsed_time((ground.program, "--no-merge", "--name", "hole", "--", PYTHON, "sparse.py"), ground.env)
+def _sparse(workdir: WorkingDirectory) -> dict[str, float]:
+    process.elapsed_time((workdir.program, "--no-merge", "--name", "hole", "--", PYTHON, "sparse.py"), workdir.env)
     took = {
-        "sparse": process.elapsed_time((ground.program, "merge", "hole", "--all", "--include-risky"), ground.env),
-        "sparse undo": process.elapsed_time((ground.program, "undo"), ground.env),
+        "sparse": process.elapsed_time((workdir.program, "merge", "hole", "--all", "--include-risky"), workdir.env),
+        "sparse undo": process.elapsed_time((workdir.program, "undo"), workdir.env),
     }
-    process.elapsed_time((ground.program, "discard", "hole"), ground.env)
+    process.elapsed_time((workdir.program, "discard", "hole"), workdir.env)
     return took
 
 
-def _copied(argv: tuple[str, ...], ground: WorkingDirectory, repo: Path) -> dict[str, float]:
-    process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
-    took = process.elapsed_time(argv, ground.env)
+def _copied(argv: tuple[str, ...], workdir: WorkingDirectory, repo: Path) -> dict[str, float]:
+    process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), workdir.env)
+    took = process.elapsed_time(argv, workdir.env)
     _expect(repo, _COUNT)
     remove(repo / "new")
     return {"copy": took}

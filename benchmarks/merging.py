@@ -19,16 +19,16 @@ for n in range(3000):
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Let an agent create the files; merge them, copy them and remove them, round by round."""
     files = {f"src/file{n}.py": b"value = 1\n" * 20 for n in range(200)} | {"make.py": _MAKE.encode()}
-    repo = repository(ground.folder / "merging", ground.env, files)
-    source = ground.folder / "merging-source"
+    repo = repository(workdir.folder / "merging", workdir.env, files)
+    source = workdir.folder / "merging-source"
     source.mkdir()
     with contextlib.chdir(source):
-        process.elapsed_time((PYTHON, str(repo / "make.py")), ground.env)
+        process.elapsed_time((PYTHON, str(repo / "make.py")), workdir.env)
     with contextlib.chdir(repo):
-        found = measure.in_turns(_subjects(ground, repo, source), measure.rounds(5), 1)
+        found = measure.in_turns(_subjects(workdir, repo, source), measure.rounds(5), 1)
     figures = {name: by_what["copy"] for name, by_what in found.items()}
     ours, *peers = figures
     rows = [Row(ours, measure.spread(figures[ours]), peers[0], measure.ratio(figures[ours], figures[peers[0]]), limit=LIMIT)]
@@ -48,36 +48,36 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     )
 
 
-def _subjects(ground: WorkingDirectory, repo: Path, source: Path) -> list[Subject]:
+def _subjects(workdir: WorkingDirectory, repo: Path, source: Path) -> list[Subject]:
     copy = ("/usr/bin/cp", "-a", str(source / "new"), str(repo / "new"))
     durable = ("/bin/sh", "-c", f"{' '.join(copy)} && sync -f {repo}")
     return [
-        Subject("agent-dev merge --all", lambda: _merged(ground, repo)),
-        Subject("cp -a", lambda: _copied(copy, ground, repo)),
-        Subject("cp -a, sync -f", lambda: _copied(durable, ground, repo)),
+        Subject("agent-dev merge --all", lambda: _merged(workdir, repo)),
+        Subject("cp -a", lambda: _copied(copy, workdir, repo)),
+        Subject("cp -a, sync -f", lambda: _copied(durable, workdir, repo)),
     ]
 
 
-def _merged(ground: WorkingDirectory, repo: Path) -> dict[str, float]:
+def _merged(workdir: WorkingDirectory, repo: Path) -> dict[str, float]:
     """Time one merge, its undo and its redo, without the run before and the clean-up after."""
-    process.elapsed_time((ground.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), ground.env)
+    process.elapsed_time((workdir.program, "--no-merge", "--name", "bench", "--", PYTHON, "make.py"), workdir.env)
     took = {}
     for name, arguments in (("copy", ("merge", "bench", "--all")), ("undo", ("undo",)), ("redo", ("redo",))):
-        process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
-        took[name] = process.elapsed_time((ground.program, *arguments), ground.env)
+        process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), workdir.env)
+        took[name] = process.elapsed_time((workdir.program, *arguments), workdir.env)
         _expect(repo, 0 if name == "undo" else _COUNT, arguments)
     remove(repo / "new")
     return took
 
 
-def _copied(argv: tuple[str, ...], ground: WorkingDirectory, repo: Path) -> dict[str, float]:
-    return _timed_from_rest(argv, ground, repo)
+def _copied(argv: tuple[str, ...], workdir: WorkingDirectory, repo: Path) -> dict[str, float]:
+    return _timed_from_rest(argv, workdir, repo)
 
 
-def _timed_from_rest(argv: tuple[str, ...], ground: WorkingDirectory, repo: Path) -> dict[str, float]:
+def _timed_from_rest(argv: tuple[str, ...], workdir: WorkingDirectory, repo: Path) -> dict[str, float]:
     """Time a command that creates `new` in the repository, after pending writes have completed; then remove `new` again."""
-    process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), ground.env)
-    took = process.elapsed_time(argv, ground.env)
+    process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), workdir.env)
+    took = process.elapsed_time(argv, workdir.env)
     _expect(repo, _COUNT, argv)
     remove(repo / "new")
     return {"copy": took}

@@ -99,7 +99,7 @@ os.waitpid(child, 0)
 _MEASURED = "measured(work)\n"
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure with the first bubblewrap; AGENT_DEV_BENCHMARK_RENAMES: the number of new files per round (2,000)."""
     files = {f"u{n}.c": _SOURCE.format(n).encode() for n in range(_UNITS)}
     files |= {f"lower/{n}": b"x" * 100 for n in range(_LOWER)}
@@ -107,11 +107,11 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     works = {"new": _RENAME_NEW, "lower": _RENAME_LOWER, "build": _BUILD, "move": _MOVE, "copy": _COPY}
     files |= {f"{name}.py": (_CLOCK + work + _MEASURED).encode() for name, work in works.items()}
     files["answered.py"] = (_CLOCK + _RENAME_NEW + _ANSWERED).encode()
-    repo = repository(ground.folder / "renames", ground.env, {**files, "Makefile": _MAKEFILE})
+    repo = repository(workdir.folder / "renames", workdir.env, {**files, "Makefile": _MAKEFILE})
     subjects = [
-        _subject("off", ("new", "lower", "build", "copy"), repo, ground),
-        _subject("answered", ("answered",), repo, ground),
-        _subject("on", ("new", "lower", "build", "move"), repo, ground),
+        _subject("off", ("new", "lower", "build", "copy"), repo, workdir),
+        _subject("answered", ("answered",), repo, workdir),
+        _subject("on", ("new", "lower", "build", "move"), repo, workdir),
     ]
     with contextlib.chdir(repo):
         found = measure.in_turns(subjects, _ROUNDS, 0, in_order=False, within=_WITHIN)
@@ -146,16 +146,16 @@ def _against_off(label: str, figures: list[float], off: list[float], target: flo
     return Row(label, measure.spread(figures), "off", measure.ratio(figures, off), target)
 
 
-def _subject(name: str, scripts: tuple[str, ...], repo: Path, ground: WorkingDirectory) -> Subject:
-    config = ground.folder / f"renames-{name}.yaml"
+def _subject(name: str, scripts: tuple[str, ...], repo: Path, workdir: WorkingDirectory) -> Subject:
+    config = workdir.folder / f"renames-{name}.yaml"
     config.write_text(f'policy: "off"\ndirectory_renames: {str(name == "on").lower()}\n')
     options = ("--config", str(config), "--no-merge", "--", PYTHON, "-I", "-S", "-B")
-    env = ground.env_with(ground.bwraps[0])
+    env = workdir.env_with(workdir.bwraps[0])
 
     def run_all() -> dict[str, float]:
         found: dict[str, float] = {}
         for script in scripts:
-            took, used = process.output((ground.program, *options, str(repo / f"{script}.py")), env).split()
+            took, used = process.output((workdir.program, *options, str(repo / f"{script}.py")), env).split()
             found |= {script: float(took), f"{script}, processor": float(used)}
         return found
 

@@ -39,33 +39,33 @@ _QUIET = 0.4  # of the cores
 _COLUMNS = ("what", "ms", "ratio", "target", "met")
 
 
-def page(ground: WorkingDirectory, sections: Iterable[Section]) -> str:
+def page(workdir: WorkingDirectory, sections: Iterable[Section]) -> str:
     """Return the whole page."""
-    busy = (_BUSY,) if ground.load > _QUIET * (os.cpu_count() or 1) else ()
-    return "\n".join((_HEAD, *busy, machine_table(ground), *(section_text(section) for section in sections), _TAIL))
+    busy = (_BUSY,) if workdir.load > _QUIET * (os.cpu_count() or 1) else ()
+    return "\n".join((_HEAD, *busy, machine_table(workdir), *(section_text(section) for section in sections), _TAIL))
 
 
-def renew(old: str, ground: WorkingDirectory, sections: Iterable[Section]) -> str:
+def renew(old: str, workdir: WorkingDirectory, sections: Iterable[Section]) -> str:
     """Return the page with some sections replaced by new measurements, which say when and how they were made."""
     head, *rest = old.split(_MARK)
     texts = {text.partition("\n")[0]: text for text in rest}
     texts.pop(_TAIL.partition("\n")[0].removeprefix("## "), None)
-    when = f"Measured separately: {time.strftime('%Y-%m-%d')}, load before {ground.load:.2f}, {rounds()} rounds."
+    when = f"Measured separately: {time.strftime('%Y-%m-%d')}, load before {workdir.load:.2f}, {rounds()} rounds."
     for section in sections:
         text = section_text(section).removeprefix(_MARK.lstrip("\n"))
         texts[section.title] = f"{text.rstrip()}\n\n{when}\n"
     return _MARK.join((head.rstrip("\n"), *(text.strip("\n") + "\n" for text in texts.values()))) + "\n" + _TAIL
 
 
-def machine_table(ground: WorkingDirectory) -> str:
+def machine_table(workdir: WorkingDirectory) -> str:
     """Return a table of the machine's properties that affect the figures."""
     name = os.uname()
-    one = [f"bubblewrap {bwrap} ({'newer' if bwrap.is_replacement else 'of the distribution'})" for bwrap in ground.bwraps]
+    one = [f"bubblewrap {bwrap} ({'newer' if bwrap.is_replacement else 'of the distribution'})" for bwrap in workdir.bwraps]
     rows = (
         ("date", time.strftime("%Y-%m-%d")),
         ("kernel", f"{name.sysname} {name.release} {name.machine}"),
         ("processor", f"{_processor()}, {os.cpu_count()} cores"),
-        ("load before", f"{ground.load:.2f}"),
+        ("load before", f"{workdir.load:.2f}"),
         ("distribution", _distribution()),
         ("sandbox", ", ".join(one)),
         ("user", "root" if os.getuid() == 0 else "an ordinary user"),

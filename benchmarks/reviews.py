@@ -1,4 +1,4 @@
-"""Review a session of 3,400 changed files, redo its merge, and leave many ignored files.
+"""Review a session of 3,400 changed files, redo its merge, and create many ignored files in a run.
 
 AGENT_DEV_BENCH_REPOSITORY names a checkout whose files are used instead of generated ones.
 """
@@ -45,13 +45,15 @@ for n in range({_IGNORED}):
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Change, review, merge, undo and redo files, and fill an ignored directory, round by round."""
     scripts = {"change.py": _CHANGE.encode(), "fill.py": _FILL.encode(), ".gitignore": b"node_modules/\n"}
     checkout = os.environ.get("AGENT_DEV_BENCH_REPOSITORY")
-    repo = repository(ground.folder / "reviews", ground.env, (_tracked_files(Path(checkout)) if checkout else _texts()) | scripts)
+    repo = repository(
+        workdir.folder / "reviews", workdir.env, (_tracked_files(Path(checkout)) if checkout else _texts()) | scripts
+    )
     with contextlib.chdir(repo):
-        found = measure.in_turns(_subjects(ground, repo), _ROUNDS, 0, within=_WITHIN)
+        found = measure.in_turns(_subjects(workdir, repo), _ROUNDS, 0, within=_WITHIN)
     ours, git, bare = found["agent-dev"], found["git"], found["bare"]
     status = _STATUS[0] * statistics.median(git["status"]) + _STATUS[1]
     rows = (
@@ -101,11 +103,11 @@ def _one_of(repo: Path) -> str:
     return "Makefile" if (repo / "Makefile").exists() else "src/d0/f0.txt"
 
 
-def _subjects(ground: WorkingDirectory, repo: Path) -> list[Subject]:
-    env, git = ground.env, ("/usr/bin/git", "-c", "core.fsmonitor=false")
+def _subjects(workdir: WorkingDirectory, repo: Path) -> list[Subject]:
+    env, git = workdir.env, ("/usr/bin/git", "-c", "core.fsmonitor=false")
 
     def used(*words: str) -> float:
-        return process.processor_time((ground.program, *words), env)
+        return process.processor_time((workdir.program, *words), env)
 
     def without() -> dict[str, float]:
         took = {"fill": process.elapsed_time((PYTHON, "fill.py"), env)}
@@ -127,11 +129,11 @@ def _subjects(ground: WorkingDirectory, repo: Path) -> list[Subject]:
         found |= {name: used("status", "bench") for name in ("status", "status again")}
         found |= {"diff": used("diff", "bench", "--", _one_of(repo)), "merge": used("merge", "bench", "--all")}
         found |= {name: used(name) for name in ("undo", "redo")}
-        found["fill"] = process.elapsed_time((ground.program, "--no-merge", "--name", "filled", "--", PYTHON, "fill.py"), env)
+        found["fill"] = process.elapsed_time((workdir.program, "--no-merge", "--name", "filled", "--", PYTHON, "fill.py"), env)
         used("discard", "filled")
         found["fill used"] = used("--no-merge", "--name", "filled", "--", PYTHON, "fill.py")
         used("discard", "filled")
-        with contextlib.suppress(process.ProgramFailed):  # risky changes of a real checkout wait, else no session does
+        with contextlib.suppress(process.ProgramFailed):  # risky changes of a real checkout stay in a session
             used("discard", "bench")
         undo_changes()
         used("clean", "--all")

@@ -11,7 +11,7 @@ from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
 _COUNT = int(os.environ.get("AGENT_DEV_BENCH_FILES", "100000"))
 _SESSIONS = 1_000
 _MEMORY, _DRY_RUN, _STATUS = 200, 3000.0, 10_000.0  # MiB, ms, ms: `status` of 30,000 changes may take 3 s
-_SAME = 1.3  # times: what a command may take more with many sessions than with one
+_SAME = 1.3  # times what a command takes with one session: its limit with many
 # In this order: each prepares the next.
 _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("--no-merge", "--name", "bench", "--", PYTHON, "make.py"),
@@ -30,7 +30,7 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("discard", "bench"),
 )
 _LIMITS = {"status bench": _STATUS, "merge bench --all --dry-run": _DRY_RUN}
-# Sessions that wait, as a run without changes would leave them if it were kept.
+# Makes waiting sessions without changes, which a run does not keep.
 _WAIT = """
 import os, sys, time
 from agent_dev.config.options import RunOptions
@@ -47,15 +47,15 @@ for number in range(int(sys.argv[1])):
 _WITH_SESSIONS: tuple[tuple[str, ...], ...] = (("--", "/usr/bin/true"), ("status", "first"), ("diff", "first"), ("log", "first"))
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure commands with many changes, then with many sessions."""
-    return (_many_changes(ground), _many_sessions(ground))
+    return (_many_changes(workdir), _many_sessions(workdir))
 
 
-def _many_changes(ground: WorkingDirectory) -> Section:
-    repo = repository(ground.folder / "scale", ground.env, {"a.txt": b"a\n", "make.py": MAKE.encode()})
+def _many_changes(workdir: WorkingDirectory) -> Section:
+    repo = repository(workdir.folder / "scale", workdir.env, {"a.txt": b"a\n", "make.py": MAKE.encode()})
     with contextlib.chdir(repo):
-        used = {_label(words): process.usage((ground.program, *words), ground.env) for words in _COMMANDS}
+        used = {_label(words): process.usage((workdir.program, *words), workdir.env) for words in _COMMANDS}
     rows = tuple(Row(label, measure.spread([one.milliseconds] * 2), limit=_LIMITS.get(label)) for label, one in used.items())
     peak, worst = max((one.peak, label) for label, one in used.items())
     verdict = "met" if peak <= _MEMORY else "**not met**"
@@ -75,13 +75,13 @@ def _label(words: tuple[str, ...]) -> str:
     return "the run" if words[0].startswith("--") else " ".join(words)
 
 
-def _many_sessions(ground: WorkingDirectory) -> Section:
-    repo = repository(ground.folder / "sessions", ground.env, {"a.txt": b"a\n"})
+def _many_sessions(workdir: WorkingDirectory) -> Section:
+    repo = repository(workdir.folder / "sessions", workdir.env, {"a.txt": b"a\n"})
     with contextlib.chdir(repo):
-        process.usage((ground.program, "--no-merge", "--name", "first", "--", "/bin/sh", "-c", "echo b >b.txt"), ground.env)
-        few = [_with_sessions(ground) for _ in range(measure.rounds(12))]
-        process.output((ground.python, "-c", _WAIT, str(_SESSIONS)), ground.env)
-        many = [_with_sessions(ground) for _ in range(measure.rounds(12))]
+        process.usage((workdir.program, "--no-merge", "--name", "first", "--", "/bin/sh", "-c", "echo b >b.txt"), workdir.env)
+        few = [_with_sessions(workdir) for _ in range(measure.rounds(12))]
+        process.output((workdir.python, "-c", _WAIT, str(_SESSIONS)), workdir.env)
+        many = [_with_sessions(workdir) for _ in range(measure.rounds(12))]
     rows: list[Row] = []
     for label in few[0]:
         one, other = [figures[label] for figures in few], [figures[label] for figures in many]
@@ -91,5 +91,5 @@ def _many_sessions(ground: WorkingDirectory) -> Section:
     return Section("Many sessions", about, tuple(rows))
 
 
-def _with_sessions(ground: WorkingDirectory) -> dict[str, float]:
-    return {" ".join(words): process.processor_time((ground.program, *words), ground.env) for words in _WITH_SESSIONS}
+def _with_sessions(workdir: WorkingDirectory) -> dict[str, float]:
+    return {" ".join(words): process.processor_time((workdir.program, *words), workdir.env) for words in _WITH_SESSIONS}

@@ -14,7 +14,7 @@ from benchmarks import measure
 from benchmarks.measure import Row, Section
 from benchmarks.working_directory import WorkingDirectory
 
-TITLE = "The merge screen"
+TITLE = "The review screen"
 _ROWS, _COLUMNS = 40, 140
 _QUIET = 0.05  # seconds without output after which a key's drawing counts as complete
 _PROGRAM = """
@@ -64,12 +64,12 @@ sys.stdout.write("PEAK " + status.split("VmHWM:")[1].split()[0] + " END\\n"); sy
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Open the screen on few and many changes, press keys, leave."""
     count = measure.rounds(6)
-    few = [_session(ground, 10, 20, ()) for _ in range(count)]
-    many = [_session(ground, 100_000, 20, _LIST) for _ in range(max(5, count // 2))]
-    long = [_session(ground, 10, 100_000, _DIFF) for _ in range(max(5, count // 2))]
+    few = [_session(workdir, 10, 20, ()) for _ in range(count)]
+    many = [_session(workdir, 100_000, 20, _LIST) for _ in range(max(5, count // 2))]
+    long = [_session(workdir, 10, 100_000, _DIFF) for _ in range(max(5, count // 2))]
     rows = [
         Row("first paint, 10 changes", measure.spread([one["paint"] for one in few]), limit=150),
         Row("first paint, 100,000 changes", measure.spread([one["paint"] for one in many]), limit=800),
@@ -91,9 +91,9 @@ _LIST = (*[b"j"] * 60, *[b"\x1b[6~"] * 20, *[b" "] * 20, *[b"k"] * 40, *[b"n"] *
 _DIFF = (b"\r", *[b"j"] * 60, *[b"\x1b[6~"] * 20, *[b"]"] * 40, *[b" "] * 20, *[b"k"] * 40, b"G", b"g")
 
 
-def _session(ground: WorkingDirectory, changes: int, lines: int, keys: Sequence[bytes]) -> dict[str, float]:
+def _session(workdir: WorkingDirectory, changes: int, lines: int, keys: Sequence[bytes]) -> dict[str, float]:
     """Open the screen, wait for quiet, press keys one by one, and leave; return milliseconds and the peak memory in KiB."""
-    with _program(ground, changes, lines) as fd:
+    with _program(workdir, changes, lines) as fd:
         _until(fd, b"READY")
         start = time.perf_counter()
         os.write(fd, b"\n")
@@ -114,12 +114,12 @@ def _session(ground: WorkingDirectory, changes: int, lines: int, keys: Sequence[
 
 
 @contextmanager
-def _program(ground: WorkingDirectory, changes: int, lines: int) -> Iterator[int]:
+def _program(workdir: WorkingDirectory, changes: int, lines: int) -> Iterator[int]:
     pid, fd = pty.fork()
     if not pid:
         try:
-            environment = {**ground.env, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"}
-            os.execve(ground.python, [ground.python, "-c", _PROGRAM, str(changes), str(lines)], environment)
+            environment = {**workdir.env, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"}
+            os.execve(workdir.python, [workdir.python, "-c", _PROGRAM, str(changes), str(lines)], environment)
         finally:
             os._exit(127)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0))

@@ -22,21 +22,21 @@ _HEAVY = ("textual", "pygit2", "rich", "yaml", "argparse", "json", "re", "subpro
 _UNSUPERVISED = 'policy: "off"\ndirectory_renames: false\n'
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure starts with each bubblewrap."""
     files = {f"src/part{n // 20}/file{n}.py": f"value = {n}\n".encode() * 50 for n in range(200)}
-    repo = repository(ground.folder / "startup", ground.env, files)
+    repo = repository(workdir.folder / "startup", workdir.env, files)
     with contextlib.chdir(repo):
-        return tuple(_with(bwrap, ground, repo) for bwrap in ground.bwraps)
+        return tuple(_with(bwrap, workdir, repo) for bwrap in workdir.bwraps)
 
 
-def run_first_commands(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run_first_commands(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure `agent-dev` without arguments, and what a completion script calls."""
-    repo = repository(ground.folder / "first", ground.env, {f"file{n}": b"x\n" for n in range(200)})
+    repo = repository(workdir.folder / "first", workdir.env, {f"file{n}": b"x\n" for n in range(200)})
     limits = {("",): 150.0, ("__complete", "merge", "--ta"): 100.0, ("__complete", "merge", ""): 100.0}
-    commands = {" ".join(("agent-dev", *words)).strip(): (ground.program, *filter(None, words)) for words in limits}
+    commands = {" ".join(("agent-dev", *words)).strip(): (workdir.program, *filter(None, words)) for words in limits}
     with contextlib.chdir(repo):
-        found = measure.in_turns([_used(name, argv, ground) for name, argv in commands.items()], measure.rounds())
+        found = measure.in_turns([_used(name, argv, workdir) for name, argv in commands.items()], measure.rounds())
     rows = tuple(
         Row(name, measure.spread(figures["used"]), limit=limit)
         for (name, figures), limit in zip(found.items(), limits.values(), strict=True)
@@ -48,23 +48,23 @@ def run_first_commands(ground: WorkingDirectory) -> tuple[Section, ...]:
     return (Section("First commands", about, rows),)
 
 
-def run_steps(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run_steps(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure programs that contain one step more than the one before."""
-    repo = repository(ground.folder / "steps", ground.env, {f"file{n}": b"x\n" for n in range(200)})
-    config = ground.folder / "unsupervised.yaml"
+    repo = repository(workdir.folder / "steps", workdir.env, {f"file{n}": b"x\n" for n in range(200)})
+    config = workdir.folder / "unsupervised.yaml"
     config.write_text(_UNSUPERVISED)
-    bwrap = ground.bwraps[0]
+    bwrap = workdir.bwraps[0]
     commands = {
-        "an interpreter without `site`": (ground.python, "-I", "-S", "-c", "pass"),
-        "an interpreter": (ground.python, "-c", "pass"),
-        "and the imports of a start": (ground.python, "-c", f"import os, {_MODULES}; os._exit(0)"),
+        "an interpreter without `site`": (workdir.python, "-I", "-S", "-c", "pass"),
+        "an interpreter": (workdir.python, "-c", "pass"),
+        "and the imports of a start": (workdir.python, "-c", f"import os, {_MODULES}; os._exit(0)"),
         f"bubblewrap {bwrap} alone": (bwrap.path, *_PLAIN, _TRUE),
-        "a start without the supervisor": (ground.program, "--config", str(config), "--", "true"),
-        "a start": (ground.program, "--", "true"),
-        "a run of 0.3 s, with all its services": (ground.program, "--", "sleep", "0.3"),
+        "a start without the supervisor": (workdir.program, "--config", str(config), "--", "true"),
+        "a start": (workdir.program, "--", "true"),
+        "a run of 0.3 s, with all its services": (workdir.program, "--", "sleep", "0.3"),
     }
     with contextlib.chdir(repo):
-        found = measure.in_turns([_used(name, argv, ground) for name, argv in commands.items()], measure.rounds(2))
+        found = measure.in_turns([_used(name, argv, workdir) for name, argv in commands.items()], measure.rounds(2))
     figures: Figures = {name: by_what["used"] for name, by_what in found.items()}
     rows = tuple(Row(name, measure.spread(times)) for name, times in figures.items())
     about = (
@@ -74,19 +74,19 @@ def run_steps(ground: WorkingDirectory) -> tuple[Section, ...]:
     return (Section("The steps of a start", about, rows),)
 
 
-def _used(name: str, argv: tuple[str, ...], ground: WorkingDirectory) -> Subject:
+def _used(name: str, argv: tuple[str, ...], workdir: WorkingDirectory) -> Subject:
     def once() -> dict[str, float]:
         time.sleep(measure.REST)
-        return {"used": process.processor_time(argv, ground.env)}
+        return {"used": process.processor_time(argv, workdir.env)}
 
     return Subject(name, once)
 
 
-def _with(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> Section:
-    subjects = _subjects(bwrap, ground, repo)
+def _with(bwrap: Bwrap, workdir: WorkingDirectory, repo: Path) -> Section:
+    subjects = _subjects(bwrap, workdir, repo)
     found = measure.in_turns(subjects, measure.rounds())
     figures = {name: by_what["start"] for name, by_what in found.items()}
-    _expect_warm(ground)
+    _expect_warm(workdir)
     rows = []
     for name, times in figures.items():
         is_ours = name.startswith("agent-dev")
@@ -109,22 +109,22 @@ def _with(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> Section:
     )
 
 
-def _subjects(bwrap: Bwrap, ground: WorkingDirectory, repo: Path) -> list[Subject]:
-    env = ground.env_with(bwrap)
+def _subjects(bwrap: Bwrap, workdir: WorkingDirectory, repo: Path) -> list[Subject]:
+    env = workdir.env_with(bwrap)
     commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *_PLAIN, _TRUE)}
     if bwrap.has_overlay:
-        upper, work = ground.folder / f"upper-{bwrap}", ground.folder / f"work-{bwrap}"
+        upper, work = workdir.folder / f"upper-{bwrap}", workdir.folder / f"work-{bwrap}"
         upper.mkdir()
         work.mkdir()
         overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo))
         commands["bwrap --overlay"] = (bwrap.path, *_PLAIN, *overlay, _TRUE)
-    commands["agent-dev -- true"] = (ground.program, "--", "true")
+    commands["agent-dev -- true"] = (workdir.program, "--", "true")
     return [measure.program(name, argv, env) for name, argv in commands.items()]
 
 
-def _expect_warm(ground: WorkingDirectory) -> None:
+def _expect_warm(workdir: WorkingDirectory) -> None:
     """Check that the figures are typical: profiles came from the cache, and no session was left."""
-    home = Path(ground.env["HOME"])
+    home = Path(workdir.env["HOME"])
     cached = home / ".cache/agent-dev/profiles.json"
     if not cached.exists():
         raise process.ProgramFailed(f"{cached} was not written, so the profile was parsed at every start")
@@ -133,13 +133,13 @@ def _expect_warm(ground: WorkingDirectory) -> None:
         raise process.ProgramFailed(f"`agent-dev -- true` left a session: {sessions[0]}")
 
 
-def run_imports(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run_imports(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Time the imports in new interpreters, and list the imports of one real start."""
-    bare = (ground.python, "-c", "pass")
-    clock = (ground.python, "-c", _CLOCK)
+    bare = (workdir.python, "-c", "pass")
+    clock = (workdir.python, "-c", _CLOCK)
     subjects = [
-        Subject("the launch path's imports", lambda: {"import": float(process.output(clock, ground.env))}),
-        Subject("python -c pass", lambda: {"import": process.elapsed_time(bare, ground.env)}),
+        Subject("the launch path's imports", lambda: {"import": float(process.output(clock, workdir.env))}),
+        Subject("python -c pass", lambda: {"import": process.elapsed_time(bare, workdir.env)}),
     ]
     found = measure.in_turns(subjects, measure.rounds())
     rows = tuple(Row(name, measure.spread(figures["import"])) for name, figures in found.items())
@@ -147,11 +147,11 @@ def run_imports(ground: WorkingDirectory) -> tuple[Section, ...]:
         f"`import {_MODULES}` in a new interpreter, from the file that an earlier run has written, compared with the start and "
         "exit of an interpreter."
     )
-    return (Section("Imports", about, rows, _remarks(ground)),)
+    return (Section("Imports", about, rows, _remarks(workdir)),)
 
 
-def _remarks(ground: WorkingDirectory) -> tuple[str, ...]:
-    own, others = _imported(ground)
+def _remarks(workdir: WorkingDirectory) -> tuple[str, ...]:
+    own, others = _imported(workdir)
     heavy = [name for name in _HEAVY if name in others]
     listed = ", ".join(others) or "nothing that Python had not imported already"
     return (
@@ -160,13 +160,13 @@ def _remarks(ground: WorkingDirectory) -> tuple[str, ...]:
     )
 
 
-def _imported(ground: WorkingDirectory) -> tuple[list[str], list[str]]:
+def _imported(workdir: WorkingDirectory) -> tuple[list[str], list[str]]:
     """Return the imports of a start beyond the bare interpreter's: agent-dev's modules, and others."""
-    repo = repository(ground.folder / "imports", ground.env, {"a": b"a\n"})
-    env = ground.env | {"PYTHONPROFILEIMPORTTIME": "1"}
+    repo = repository(workdir.folder / "imports", workdir.env, {"a": b"a\n"})
+    env = workdir.env | {"PYTHONPROFILEIMPORTTIME": "1"}
     with contextlib.chdir(repo):
-        outputs = [process.output((ground.program, "--", "true"), env, errors=True) for _ in range(10)]
-    bare = _imported_names(process.output((ground.python, "-c", "pass"), env, errors=True))
+        outputs = [process.output((workdir.program, "--", "true"), env, errors=True) for _ in range(10)]
+    bare = _imported_names(process.output((workdir.python, "-c", "pass"), env, errors=True))
     # A slow run takes its lower snapshot while the agent runs, with more imports; only those before the agent count.
     names = sorted(min(map(_imported_names, outputs), key=len) - bare)
     own = [name for name in names if name.startswith("agent_dev")]

@@ -32,13 +32,13 @@ while True: signal.pause()
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure each program directly on a terminal, and as an agent on one."""
-    repo = repository(ground.folder / "terminal", ground.env, {"file": b"x\n"})
+    repo = repository(workdir.folder / "terminal", workdir.env, {"file": b"x\n"})
     os.chdir(repo)
-    prefixes = {"bare": (), "script": _SCRIPT, "agent-dev": (ground.program, "--no-merge", "--")}
-    keys = _keys_in_turns(prefixes, ground.env)
-    subjects = [_subject(name, prefix, ground.env) for name, prefix in prefixes.items()]
+    prefixes = {"bare": (), "script": _SCRIPT, "agent-dev": (workdir.program, "--no-merge", "--")}
+    keys = _keys_in_turns(prefixes, workdir.env)
+    subjects = [_subject(name, prefix, workdir.env) for name, prefix in prefixes.items()]
     found = measure.in_turns(subjects, _rounds(), warm_up=1, in_order=False)
     bare, script, ours = found["bare"], found["script"], found["agent-dev"]
     more = [one - other for one, other in zip(keys["agent-dev"]["p95"], keys["bare"]["p95"], strict=True)]

@@ -16,7 +16,7 @@ from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
 from tests.harness.agents.web import Listener, QuietHandler, TestServer
 
 TITLE = "Transactions"
-LIMIT = 15.0  # ms over a run
+LIMIT = 15.0  # ms more than a run
 _INSTALLED = 1.03  # times the same without a transaction
 _PACKAGES, _MODULES = 6, 100
 _BARE = "pip install, without agent-dev"
@@ -34,15 +34,15 @@ print(took["plain"], took["tx"])
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure transactions with the first bubblewrap."""
     files = {f"src/part{n // 20}/file{n}.py": f"value = {n}\n".encode() * 50 for n in range(200)}
-    repo = repository(ground.folder / "transactions", ground.env, files)
-    bwrap = ground.bwraps[0]
-    env = ground.env_with(bwrap)
+    repo = repository(workdir.folder / "transactions", workdir.env, files)
+    bwrap = workdir.bwraps[0]
+    env = workdir.env_with(bwrap)
     commands = {"agent-dev -- true": ("--", "true"), "agent-dev tx -- true": ("tx", "--", "true")}
     with contextlib.chdir(repo):
-        subjects = [measure.program(name, (ground.program, *arguments), env) for name, arguments in commands.items()]
+        subjects = [measure.program(name, (workdir.program, *arguments), env) for name, arguments in commands.items()]
         found = measure.in_turns(subjects, measure.rounds())
     run_alone, transaction = (found[name]["start"] for name in commands)
     more = measure.spread([one - other for one, other in zip(transaction, run_alone, strict=True)])
@@ -53,19 +53,19 @@ def run(ground: WorkingDirectory) -> tuple[Section, ...]:
     )
     start = Section(f"{TITLE}, bubblewrap {bwrap}", "From exec to exit, in a repository of 200 files.", rows)
     with _Index() as index, contextlib.chdir(repo):
-        return start, _installed(ground, env, index.url)
+        return start, _installed(workdir, env, index.url)
 
 
 # An installation
 
 
-def _installed(ground: WorkingDirectory, env: dict[str, str], url: str) -> Section:
+def _installed(workdir: WorkingDirectory, env: dict[str, str], url: str) -> Section:
     """Measure `pip install` of packages from an index on this machine, each time into a new directory of the repository."""
     numbers = itertools.count()
     names = [f"left{number}" for number in range(_PACKAGES)]
     pip = (PYTHON, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "--index-url", f"{url}/simple/")
-    (ground.folder / "inside.yaml").write_text("tx_inside: true\n")
-    (ground.folder / "transactions/twice.py").write_text(_TWICE)
+    (workdir.folder / "inside.yaml").write_text("tx_inside: true\n")
+    (workdir.folder / "transactions/twice.py").write_text(_TWICE)
 
     def outside(*before: str, is_merged: bool = True) -> dict[str, float]:
         target = f"lib{next(numbers)}"
@@ -75,18 +75,18 @@ def _installed(ground: WorkingDirectory, env: dict[str, str], url: str) -> Secti
         if is_merged:
             shutil.rmtree(target)
         else:
-            process.output((ground.program, "discard"), env)
+            process.output((workdir.program, "discard"), env)
         return {"took": took}
 
     def inside() -> dict[str, float]:
-        argv = (ground.program, "--config", str(ground.folder / "inside.yaml"), "--no-merge", "--", PYTHON, "-I", "twice.py")
+        argv = (workdir.program, "--config", str(workdir.folder / "inside.yaml"), "--no-merge", "--", PYTHON, "-I", "twice.py")
         times = process.output((*argv, str(next(numbers) % 2), *pip, *names), env)
         return {name: float(took) for name, took in zip(_INSIDE, times.split(), strict=True)}
 
     subjects = (
         Subject(_BARE, outside),
-        Subject(_OUTSIDE[0], lambda: outside(ground.program, "--no-merge", "--", is_merged=False)),
-        Subject(_OUTSIDE[1], lambda: outside(ground.program, "tx", "--include-risky", "--")),
+        Subject(_OUTSIDE[0], lambda: outside(workdir.program, "--no-merge", "--", is_merged=False)),
+        Subject(_OUTSIDE[1], lambda: outside(workdir.program, "tx", "--include-risky", "--")),
         Subject("inside", inside),
     )
     found = measure.in_turns(subjects, measure.rounds(4), 1)

@@ -81,7 +81,7 @@ def run_review(
     source: ReviewedSession,
     settings: ScreenSettings = ScreenSettings(),  # noqa: B008  (a constant)
 ) -> tuple[int, Ending]:
-    """Let the user select and apply changes; return the exit code, 0 or 1 if they were applied in part, and the ending.
+    """Let the user select and apply changes; return the exit code (1: applied only in part) and the ending.
 
     Conflicts between commits are then shown on their own screen, one commit after the other.
     """
@@ -268,7 +268,7 @@ class ReviewApp(App[None], inherit_bindings=False):
         if page is not None:
             self.push_screen(page)
         if isinstance(page, QuestionScreen):
-            self._asked = monotonic()  # now, since a visible question can be answered
+            self._asked = monotonic()  # from now on, the question is visible and can be answered
 
     def _page(self, state: State) -> Screen[None] | None:
         review = self.screen_stack[0]

@@ -16,7 +16,7 @@ Resolutions = tuple[merge3.ConflictSide | bytes | None, ...]
 class LoadDiff:
     """Read a change and build its diff on a worker; results in DiffLoaded.
 
-    `resolutions`: resolutions of its choices so far. `notes`: the notes about it.
+    `resolutions`: those of its conflicts and edits so far. `notes`: the notes about it.
     """
 
     key: Key

@@ -215,7 +215,7 @@ DisplayEvent = DisplayOptionToggled | ContextChanged
 
 @dataclass(frozen=True, slots=True)
 class PromptOpened:
-    """Open a text prompt: a filter, a search, the palette, a branch name."""
+    """Open a text prompt: a filter, a search, the palette, a branch name, a note."""
 
     kind: PromptKind
 
@@ -323,14 +323,14 @@ class CommitsFound:
 
 @dataclass(frozen=True, slots=True)
 class RisksAssessed:
-    """The risks of some changes were assessed; they can be applied, or confirmed first."""
+    """The risks of some changes were assessed; the risky ones must be confirmed before they are applied."""
 
     risks: Mapping[Key, tuple[Risk, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class DeletionsCounted:
-    """A selection deletes this many files, a large share of the tree; 0 if it is no large share."""
+    """A selection deletes this many files, a large share of the tree; 0 if it is not a large share."""
 
     selection: Selection
     files: int

@@ -30,7 +30,7 @@ class Ending(Enum):
 class Draft:
     """State saved for the next review: the selection, sizes of partial selections, reviewed marks and the cursor.
 
-    `resolutions`: resolutions of conflicts, by change. `notes`: those to the agent that were not sent yet.
+    `resolutions`: those of conflicts, by change. `notes`: those to the agent that were not sent yet.
     """
 
     selection: Selection = EMPTY_SELECTION
@@ -101,7 +101,7 @@ class ReviewedSession(Protocol):
 
     @property
     def tabs(self) -> Mapping[Tab, tuple[TabEntry, ...]]:
-        """Entries of the other tabs: commits, commands."""
+        """Entries of the other tabs: commits, commands, connections."""
         ...
 
     @property

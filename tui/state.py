@@ -111,12 +111,12 @@ class State:
     """The state of the screen.
 
     `selected_per_group` counts the selected changes of each group; `message` is the status message. `counts` are sizes of whole
-    changes, `parts` sizes of partial selections. `unconfirmed` are the risky changes that the user must still confirm,
-    those with the same risks together, `confirmed` those already confirmed,
-    `focused_answer` is the focused answer, `selected_commits` the ids of the selected commits. `actions` are the palette's: a
-    binding's id and its description. `is_resolving`: the changes are conflicts between commits, which are imported when all are
-    resolved; `resolves_next`: the next screen resolves such conflicts. `notes` are those to the agent; `ending` is what happens
-    to the rest of the session after the review, `has_rest`: there is one.
+    changes, `parts` sizes of partial selections. `unconfirmed` are the risky changes that the user must still confirm, in groups
+    with the same risks, `confirmed` those already confirmed. `focused_answer` is the focused answer, `selected_commits` the ids
+    of the selected commits. `actions` are the palette's: a binding's id and its description. `is_resolving`: the changes are
+    conflicts between commits; the commits are imported when all are resolved. `resolves_next`: the next screen resolves such
+    conflicts. `notes` are those to the agent. `ending` is what happens to the rest of the session after the review, `has_rest`:
+    there is one.
     """
 
     changes: ChangeSet

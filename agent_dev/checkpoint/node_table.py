@@ -108,7 +108,7 @@ def encode_table(pieces: Pieces) -> bytes:
 
 def decode_table(data: bytes) -> Pieces:
     """Decode a table whose digest was verified: marshal trusts its input."""
-    read = marshal.loads(data)  # noqa: S302  (as above)
+    read = marshal.loads(data)  # noqa: S302  (the digest of the table was verified)
     return _from_rows(read) if isinstance(read, list) else read
 
 

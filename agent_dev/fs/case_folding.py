@@ -61,7 +61,7 @@ def _is_one(name: bytes, other: bytes, folder: int) -> bool:
 
 
 def other_spellings(tree: Tree, paths: Iterable[bytes]) -> set[bytes]:
-    """Return the existing paths of which some paths are only other spellings."""
+    """Return the existing paths that some of the given paths only spell differently."""
     inside: dict[bytes, set[bytes]] = {}
     found = set()
     for path in paths:

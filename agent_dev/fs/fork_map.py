@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from agent_dev.linux import process, streams, syscalls
 
-_TICKETS = 512  # two thousand bytes, which fit into any pipe
+_TURNS = 512  # two thousand bytes, which fit into any pipe
 _WIDTH = 4
 _READ_SIZE = 1 << 20
 _PATIENCE = 10_000  # ms
@@ -23,17 +23,17 @@ def fork_map(function: Callable[[Item], Result], items: Sequence[Item]) -> list[
     The results must be values that marshal can write. Side effects of calls in the other process are lost. Calls that failed
     there, or had no result when it ended, are repeated in this one, so that it raises their errors.
     """
-    tickets = _tickets(len(items))
+    turns = _turns(len(items))
     try:
-        helper = _Helper(lambda: dict(_results(function, items, tickets))) if _may_fork() else None
+        helper = _Helper(lambda: dict(_results(function, items, turns))) if _may_fork() else None
         try:
-            results = dict(_results(function, items, tickets))
+            results = dict(_results(function, items, turns))
             results |= helper.result() if helper else {}
         finally:
             if helper:
                 helper.end()
     finally:
-        os.close(tickets)
+        os.close(turns)
     return [results[at] if at in results else function(thing) for at, thing in enumerate(items)]
 
 
@@ -43,20 +43,20 @@ def _may_fork() -> bool:
     return len(os.sched_getaffinity(0)) > 1 and (threading is None or threading.active_count() == 1)
 
 
-def _tickets(count: int) -> int:
-    """Return a pipe of numbers, each of which is read by exactly one process."""
-    tickets, written = os.pipe()
+def _turns(count: int) -> int:
+    """Return a pipe of numbered turns, each of which exactly one process reads: every `_TURNS`-th item from its number on."""
+    turns, written = os.pipe()
     try:
-        os.write(written, b"".join(number.to_bytes(_WIDTH, "little") for number in range(min(count, _TICKETS))))
+        os.write(written, b"".join(number.to_bytes(_WIDTH, "little") for number in range(min(count, _TURNS))))
     finally:
         os.close(written)
-    return tickets
+    return turns
 
 
-def _results(function: Callable[[Item], Result], items: Sequence[Item], tickets: int) -> Iterator[tuple[int, Result]]:
-    """Call the function for the items of each ticket that this process draws; yield the results with their indices."""
-    while ticket := os.read(tickets, _WIDTH):
-        for at in range(int.from_bytes(ticket, "little"), len(items), _TICKETS):
+def _results(function: Callable[[Item], Result], items: Sequence[Item], turns: int) -> Iterator[tuple[int, Result]]:
+    """Call the function for the items of each turn that this process reads; yield the results with their indices."""
+    while turn := os.read(turns, _WIDTH):
+        for at in range(int.from_bytes(turn, "little"), len(items), _TURNS):
             yield at, function(items[at])
 
 

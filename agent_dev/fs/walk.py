@@ -229,7 +229,7 @@ def _attributes(
     for attribute in sorted(map(os.fsdecode, names.split(b"\0")[:-1])):
         if attribute.startswith(_OVERLAY):
             mark = attribute[len(_OVERLAY) :]
-            # Nobody asks for the value of a harmless one, and every copied-up file has one.
+            # The value of a harmless one is not used, and every copied-up file has one.
             overlay.append((mark, b"" if mark in HARMLESS_OVERLAY_ATTRIBUTES else _value(path, attribute, kind) or b""))
         elif attribute.startswith("user."):
             value = _value(path, attribute, kind)

@@ -7,7 +7,7 @@ from agent_dev.fs.entry import parents_of
 from agent_dev.git import repository
 from agent_dev.linux import programs
 
-_FEW = 50  # at most so many directories are named to git, which compares each file with each of them
+_FEW = 50  # at most this many directories are passed to git, which compares each file with each of them
 
 
 def find_ignored(root: str, paths: list[bytes], untrusted: tuple[str, ...], environ: dict[str, str]) -> frozenset[bytes]:

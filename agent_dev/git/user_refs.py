@@ -157,7 +157,7 @@ def _update_refs(user: UserGit, updates: tuple[RefUpdate, ...], label: str, lock
 def _prepared(user: UserGit, updates: tuple[RefUpdate, ...], label: str, lock: int) -> Iterator[Callable[[], None]]:
     """Let git lock and check refs; yield a function that updates them. Without a call of it, git releases its locks at the end.
 
-    The end is also our death, which closes git's input.
+    The end may also be that of this process, which closes git's input.
     """
     zero = "0" * max(len(one.old or one.new) for one in updates)
     rows = "".join(f"update {one.name}\0{one.new or zero}\0{one.old or zero}\0" for one in updates)

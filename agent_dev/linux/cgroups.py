@@ -143,7 +143,7 @@ def _is_ours(path: str) -> bool:
     try:
         found = os.lstat(path)
     except FileNotFoundError:
-        return False  # as above
+        return False  # just removed
     is_our_group = found.st_mode & 0o020 and found.st_gid in {os.getegid(), *os.getgroups()}
     return bool(found.st_uid == os.geteuid() or found.st_mode & 0o002 or is_our_group)
 

@@ -184,7 +184,7 @@ def _remainder_bases(merge: merge_execution.Merge, number: int, parts: dict[Key,
 
 
 def _has_content(tree: dir_tree.Tree, path: bytes, data: bytes) -> bool:
-    """Return whether a file has this content; an unreadable one is said not to."""
+    """Return whether a file has this content; an unreadable one counts as different."""
     try:
         return tree.read(path, len(data)) == data
     except PermissionError:

@@ -148,7 +148,7 @@ class Review:
 
     def measure(self, change: Change) -> "ChangeSize | None":
         """Count a file's hunks and lines; None if it is not a file, too large, or its content is unknown."""
-        from agent_dev.merge.assess import has_lines, measure_change  # as above
+        from agent_dev.merge.assess import has_lines, measure_change  # not needed by merge and undo alone
 
         return measure_change(change, *self.versions(change)) if has_lines(change) else None
 
@@ -418,7 +418,7 @@ def _sides(review: Review, change: Change, real: dir_tree.Tree) -> "ThreeVersion
         except OSError:
             return None  # just changed, or not readable
 
-    from agent_dev.merge.reconcile import ThreeVersions  # as above
+    from agent_dev.merge.reconcile import ThreeVersions  # rarely needed: most changes do not conflict
 
     is_file = change.before is not None and change.before.type is FileType.FILE and change.before.size <= MAX_DIFF_SIZE
     base = review.lower_snapshot.content(change.key.root, change.key.path) if is_file else None

@@ -360,7 +360,7 @@ def _complete_refs(merge: Merge, *, is_forward: bool) -> bool:
         try:
             user_refs.update_refs(moved, merge.id, merge.lock_fd, is_forward=not is_forward)
         except (OSError, user_refs.RefMovedError, user_refs.RefsTornError):
-            pass  # somebody has built on them
+            pass  # newer commits build on them
         else:
             return False
     for git in merge.journal.git_updates:

@@ -221,7 +221,7 @@ def start_services(job: "RunJob", record: store.Record, listener: int) -> tuple[
 
 
 def _start_control_server(job: "RunJob", record: store.Record, listener: int) -> int:
-    from agent_dev.checkpoint import timer_process  # as above
+    from agent_dev.checkpoint import timer_process  # not needed for a run that ends immediately
 
     def serve() -> None:
         from agent_dev.control import session_service  # in this process alone
@@ -323,7 +323,7 @@ def _has_checkpoints(job: "RunJob") -> bool:
 
 
 def _retention(job: "RunJob") -> "TimerSpec":
-    from agent_dev.checkpoint.timer_process import TimerSpec  # as above
+    from agent_dev.checkpoint.timer_process import TimerSpec  # only if checkpoints are taken
 
     profile = job.prepared.settings.profile
     return TimerSpec(

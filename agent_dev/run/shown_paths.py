@@ -128,7 +128,7 @@ def top_level_notices(prepared: "PreparedRun") -> tuple[str, ...]:
     facts = prepared.machine
     foreign, secrets = preflight.scan_top_level(prepared.location.root, facts.uid, facts.gid)
     if secrets and prepared.settings.profile.mask:
-        from agent_dev.sandbox import masks  # as above
+        from agent_dev.sandbox import masks  # only if there are credentials to mask
 
         secrets = masks.filter_unmasked(prepared.location.root, prepared.settings.profile.mask, secrets)
     lines = [f"owned by another user or group, so the agent cannot change: {_abbreviate(foreign)}"] if foreign else []

@@ -27,7 +27,7 @@ class StatePlace:
 
 
 def find_places(where: CommandContext, homes: tuple[str, ...]) -> tuple[StatePlace, ...]:
-    """Return the existing directories, the most easily replaced first. `homes`: agent homes. Raises Refused."""
+    """Return the existing directories, the most easily replaced first. `homes`: agent homes. Raises Refused if a session runs."""
     waiting = sum(one.state in OPEN for one in _idle_sessions(where))
     unmerged = f"{waiting} with changes that are not merged" if waiting else "all merged"
     named = {

@@ -11,7 +11,7 @@ from agent_dev.linux import pid_namespace, process
 from agent_dev.session.store import QUESTIONS
 
 CONNECTION = "connection"  # the `kind` of a question about a connection; one about a command has none
-YES, NO, SESSION, ALWAYS = "yes", "no", "session", "always"  # answers; the last two are about connections alone
+YES, NO, SESSION, ALWAYS = "yes", "no", "session", "always"  # answers; the last two are possible only for connections
 _ANSWERS = (YES, NO, SESSION, ALWAYS)
 _LAST = "last"  # the last number, kept across runs, so that no answer is taken for that of another question
 _ASKER = "asker"  # pid and start time of the process that waits for the answer

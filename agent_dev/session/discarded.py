@@ -47,5 +47,5 @@ def undiscard(context: CommandContext, one: ListedSession) -> ListedSession:
 
 
 def _state_before(record: store.Record) -> str:
-    """Return the state to restore; a session that was moved by a command that was then killed still has it."""
+    """Return the state to restore; the record still has it if the command that discarded the session was killed."""
     return store.MERGED if record["state"] == store.MERGED else record.get("discarded_as") or store.WAITING

@@ -27,7 +27,7 @@ def _path(session: store.Session) -> str:
 
 
 def limit_problems(problems: Sequence[str]) -> list[str]:
-    """Return the problems to log, limited in number and length, since an agent can cause any."""
+    """Return the problems to log, limited in number and length, since an agent can cause any number."""
     found = [one if len(one) <= _LONGEST_PROBLEM else f"{one[:_LONGEST_PROBLEM]}…" for one in problems[:_MAX_PROBLEMS]]
     fields = len(problems) - len(found)
     return [*found, f"{fields} more"] if fields else found
@@ -101,7 +101,7 @@ def read_commands(session: store.Session, record: store.Record) -> LogContents:
 
 
 def read_connections(session: store.Session, record: store.Record) -> LogContents:
-    """Read the connections of a sandbox with `net: allow`."""
+    """Read the connections of a sandbox with a gateway."""
     return _counted(f"{session.folder}/network.jsonl", record.get("network"))
 
 

@@ -1,4 +1,4 @@
-"""commands.jsonl: the commands of an agent, one line each, in a hash chain whose end and count are in session.json.
+"""The logs of a session (commands.jsonl, events.jsonl, network.jsonl), each a hash chain whose end and count are in session.json.
 
 The `chain` of a line is the SHA-256 of the previous chain and of this line without it: a changed, removed or inserted line breaks
 it, and the count reveals truncation.
@@ -18,7 +18,7 @@ _TAIL = 1 << 16  # bytes that usually contain the last two lines
 
 
 class ChainEnd(Value):
-    """The end of a log: lines written, the chain of the last one, and lines dropped since it was full."""
+    """The end of a log: lines written, the chain of the last one, and lines dropped because the log or the disk was full."""
 
     count: int = 0
     chain: str = _FIRST
@@ -81,7 +81,7 @@ def _end(fd: int) -> ChainEnd | None:
 
 
 def _drop_half_line(fd: int) -> None:
-    """Remove an incomplete last line of a killed launcher."""
+    """Remove the incomplete last line that a killed process left."""
     size = os.fstat(fd).st_size
     tail = os.pread(fd, 1 << 16, max(0, size - (1 << 16)))
     os.ftruncate(fd, size - len(tail) + tail.rfind(b"\n") + 1)

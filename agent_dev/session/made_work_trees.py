@@ -109,7 +109,7 @@ def _remove_clean(one: MadeWorkTree, git: WorkTreeGitDir, environ: dict[str, str
     if outside.run("worktree", "remove", one.path)[0] != 0:
         return False
     if one.start:
-        outside.run("update-ref", "-d", f"refs/heads/{one.branch}", one.start)  # only if it is still there
+        outside.run("update-ref", "-d", f"refs/heads/{one.branch}", one.start)  # only if the branch is still at this commit
     return True
 
 

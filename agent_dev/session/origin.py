@@ -12,7 +12,7 @@ _SHELL = ("/bin/sh", "-c")  # runs a line of a list of tasks
 def typed_words(record: Record) -> tuple[str, ...]:
     """Return the words that started a session, and its prompt; its command if another one was run in it since.
 
-    The command of an agent also has the words of its profile and the instructions, which are 20 lines.
+    The command of an agent also has the arguments of its profile and the instructions, which are 20 lines.
     """
     command, words = tuple(map(str, record["command"])), tuple(map(str, record.get("words", ())))
     if not words or record.get("is_command") or not command or os.path.basename(command[0]) != os.path.basename(words[0]):

@@ -50,7 +50,7 @@ def _holds_nothing(session: Session) -> bool:
 
 
 def remove_incomplete(session_store: Store, session: Session) -> None:
-    """Remove a session that is incomplete, all of it even if this process is killed: a sweep finishes it."""
+    """Remove an incomplete session. If this process is killed, the next sweep removes the rest."""
     remove_session(_rename_for_removal(session_store, session))
 
 

@@ -14,7 +14,7 @@ from agent_dev.value import Value
 VERSION = 1
 STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
-NEWEST = 100  # sessions that a start looks at, and of each root that are compared: each costs a descriptor of often 1,024
+NEWEST = 100  # newest sessions that a start reads, and that are compared per root: each needs a descriptor, often of 1,024
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
 QUESTIONS = "asks"  # in a session's folder: questions to the user (session/approvals)
 PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
         deny: list[str]
 
     class LogRecord(TypedDict):
-        """The end of a log: its lines, the chain of the last one, and the lines dropped when it was full."""
+        """The end of a log: its lines, the chain of the last one, and the lines dropped because the log or the disk was full."""
 
         count: int
         chain: str
@@ -136,7 +136,7 @@ if TYPE_CHECKING:
 else:
     Record = LogRecord = AttemptRecord = dict
 
-# The record of an unreadable session.
+# The record of a damaged session.
 BLANK: "Record" = {
     "state": "damaged",
     "name": "",
@@ -226,7 +226,7 @@ def state_store(state: str, environ: dict[str, str]) -> Store:
 def require_known_format(store: Store) -> None:
     """Raise NewerState if a newer agent-dev has written the state directory in a format that this one does not know.
 
-    A directory without a readable format is read: each of its files has a version of its own, too.
+    A directory without a readable format is accepted: each of its files has a version of its own, too.
     """
     try:
         fd = os.open(store.format_file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOFOLLOW)
@@ -379,7 +379,7 @@ def read_record(session: Session) -> Record:
 
 
 def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
-    """Return whether session.json contains one of these strings: of a thousand sessions, few need be parsed."""
+    """Return whether session.json contains one of these strings: of a thousand sessions, only a few must be parsed."""
     try:
         data = state_files.read_file(f"{session.folder}/session.json")
     except OSError:
@@ -478,7 +478,7 @@ def unlock_session(session: Session) -> None:
 
 
 def make_uppers_accessible(session: Session, count: int) -> None:
-    """Make the uppers accessible again: an upper's root has the mode that the agent gave the root itself."""
+    """Make the uppers accessible again: the agent may have denied access to a root, and so to its upper."""
     for number in range(count):
         upper = session.root(number, "").upper
         mode = os.stat(upper).st_mode & 0o7777

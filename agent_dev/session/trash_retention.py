@@ -1,4 +1,4 @@
-"""Select entries of the trash for removal: by age, then the oldest beyond a total size."""
+"""Select entries of the trash for removal, by age and by total size."""
 
 from dataclasses import dataclass
 
@@ -15,7 +15,7 @@ class TrashEntry:
 
 
 def select_for_removal(entries: tuple[TrashEntry, ...], oldest: int, limit: int) -> tuple[TrashEntry, ...]:
-    """Return the entries from before `oldest`, and the oldest of the others beyond `limit` bytes, oldest first."""
+    """Return the entries from before `oldest`, and those that exceed `limit` bytes with the newer kept ones; oldest first."""
     found = []
     kept_size = 0
     for one in sorted(entries, key=lambda one: (one.time, one.name), reverse=True):

@@ -12,7 +12,7 @@ _BACKLOG = 32
 
 
 class SshFilter(SocketHelper):
-    """The launcher's handle on the filter. Wait until it is ready, then kill it."""
+    """The launcher's handle on the filter. Wait until it is ready, and kill it when the agent has exited."""
 
     def __init__(self, options: FilterOptions) -> None:
         def serve(control: "socket", listener: int) -> None:

@@ -176,7 +176,7 @@ class RenameHandler:
                     raise
         finally:
             os.close(start)
-        return self._open(pid, folder, _absolute(pid, folder, path), flags)  # leaves the directory by .. or a link
+        return self._open(pid, folder, _absolute(pid, folder, path), flags)  # the path leaves the directory by .. or a link
 
     def _locate(self, pid: int, folder: int, path: bytes) -> OverlayDirectory | None:
         """Return a directory's overlay and its path there; None if it is in no overlay. Raises OSError."""
@@ -220,7 +220,7 @@ class RenameHandler:
         if not self._uppers:
             self._uppers = [os.open(upper, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC) for _, upper in self._sandbox.overlays]
         if not self._devices:
-            from agent_dev.supervisor import copy_up  # as above
+            from agent_dev.supervisor import copy_up  # only if a directory is renamed
 
             for number in range(len(self._uppers)):
                 _, fd = copy_up.open_root(self._sandbox, number)

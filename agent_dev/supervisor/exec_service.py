@@ -22,7 +22,7 @@ _EPERM = 1
 _SHELL = os.fsencode(joining_step.STEP[0])
 _IDLE_WRITE, _ANSWER_INTERVAL = 100, 200  # ms of idle time before rows are written, ms between checks for answers
 _RETRY_WINDOW = 1.0  # seconds
-_MAX_AWAITED, _MAX_NAMES = 64, 4096  # processes whose end is awaited: each slows down every poll
+_MAX_AWAITED, _MAX_NAMES = 64, 4096  # processes whose end is awaited (each slows down every poll); cached names
 _MAX_CAUSE = 200  # characters of the command line in a checkpoint's cause
 
 TYPE_CHECKING = False
@@ -288,7 +288,7 @@ class ExecService:
     def _await_end(self, row: "Row", limit: int) -> None:
         """Await the end of a command, unless too many are already awaited."""
         for fd, other in self.awaited.items():
-            if other["pid"] == row["pid"]:  # it execed another program; a row with a rollback stays
+            if other["pid"] == row["pid"]:  # it called execve again; a row with a rollback stays
                 if other.get("decision") != config_words.TRANSACT:
                     self.awaited[fd] = row
                 return
@@ -354,7 +354,7 @@ class ExecService:
         )
 
     def _alert(self, argv: tuple[str, ...]) -> None:
-        from agent_dev.notification import NotificationSettings  # as above
+        from agent_dev.notification import NotificationSettings  # only if a rule asks
         from agent_dev.session.alerts import Alerts
 
         if self.alerts is None:
@@ -364,7 +364,7 @@ class ExecService:
         self.alerts.alert_command(argv)
 
     def _check_answers(self) -> None:
-        from agent_dev.session import approvals  # as above
+        from agent_dev.session import approvals  # only if a rule asks
 
         for number, question in [*self.questions.items()]:
             answer = approvals.read_answer(self.options.folder, number)

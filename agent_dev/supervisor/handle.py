@@ -1,7 +1,7 @@
 """The launcher's handle on the supervisor: start it, attach it to a sandbox, end it.
 
-The supervisor is a separate process, forked before the sandbox is built. It handles every execve; no command starts while it
-does not answer, or after it has died. Of the launcher's state, it keeps only the path of the session's folder.
+The supervisor is a separate process, forked before the sandbox is built. With a command policy it decides on every execve: no
+command starts while it does not answer, or after it has died. It keeps none of the launcher's descriptors.
 """
 
 import gc

@@ -14,7 +14,7 @@ from agent_dev.supervisor.exec_arguments import MAX_ARGUMENTS, USUAL_ARGUMENTS, 
 
 _RECEIVE, _SEND, _IS_VALID, _FLAGS = 0xC0502100, 0xC0182101, 0x40082102, 0x40082104
 _SYNC_WAKE_UP = 1  # wake the other process on the waker's CPU
-_LOAD_INTERVAL = 32  # calls
+_LOAD_INTERVAL = 32  # calls between two checks of the machine's load
 _CONTINUE = 1
 _NOTIFICATION = struct.Struct("=QI4xI4x8x5Q8x")  # id, thread, number of the call, its first arguments
 _RESPONSE = struct.Struct("=QqiI")
@@ -64,7 +64,7 @@ class RenameCall:
 
     __slots__ = ("flags", "id", "new", "new_folder", "old", "old_folder", "pid")
 
-    def __init__(  # noqa: PLR0913, PLR0917  the arguments of the call; a tuple of some costs more than all of this
+    def __init__(  # noqa: PLR0913, PLR0917  the arguments of the call; a tuple of them would cost more time than the rest
         self, number: int, pid: int, old_folder: int, old: int, new_folder: int, new: int, flags: int
     ) -> None:
         self.id, self.pid = number, pid

@@ -37,7 +37,7 @@ class SupervisorOptions(Value):
 
 
 class SupervisedSandbox(Value):
-    """The sandbox to supervise: its init, the listener's number there, its overlays (path inside, upper), its relay."""
+    """The sandbox to supervise: its init, the listener's descriptor in it, its overlays (path inside, upper), its relay."""
 
     init_pid: int = 0
     listener: int = -1

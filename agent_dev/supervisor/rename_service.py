@@ -1,4 +1,4 @@
-"""The supervisor of a sandbox without a command policy, which handles only renames."""
+"""The supervisor of a sandbox without a command policy: it handles renames and, for `learn`, path lookups."""
 
 import os
 import select
@@ -16,7 +16,7 @@ _NO_LOG = b"0 - 0 0 -\n"  # rows, chain, dropped, denied, digest
 
 
 class RenameService:
-    """Answers renames until the sandbox has ended. `findings`: a file for the paths that it looked up; "": none."""
+    """Answers calls until the sandbox has ended. `findings`: a file for the paths that it looked up; "": none."""
 
     def __init__(self, findings: str = "") -> None:
         self._findings: Findings | None = None

@@ -66,7 +66,7 @@ class BestChoice:
 
 
 def select_best(attempts: tuple[ScoredAttempt, ...], *, is_lowest: bool = False) -> BestChoice:
-    """Select the attempt with the best score; of several, the one with the smaller change, then the first."""
+    """Select the attempt with the best score; of several with that score, the one with the smallest change, then the first."""
     ranked = sorted(filter(lambda one: one.can_win, attempts), key=lambda one: _rank(one, is_lowest=is_lowest))
     if not ranked:
         return BestChoice(attempts, None, "no attempt has both changes and a score")

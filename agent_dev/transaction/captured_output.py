@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from agent_dev.linux import process, signals, streams
 
 _PIECE = 1 << 16  # bytes, as many as a pipe holds
-_LAST_PIECES = 16  # read at the end; a process that was left may write forever
+_LAST_PIECES = 16  # read at the end; a process in the background may write forever
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def capture_stdout(limit: int) -> Iterator[Callable[[], bytes]]:
     def finish() -> bytes:
         os.dup2(own, 1)
         while open_ends:
-            os.write(open_ends[0], b"!")  # other processes may have it open, so closing it would not show
+            os.write(open_ends[0], b"!")  # other processes may have it open, so closing it would not wake the reader
             os.close(open_ends.pop())
             os.waitpid(pid, 0)
         return os.pread(result, limit, 0)

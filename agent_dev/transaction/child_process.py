@@ -16,7 +16,7 @@ from agent_dev.transaction import transact
 from agent_dev.transaction.result import FAILED, CommandStep, TransactionAttempt, TransactionResult, TransactionSpec
 
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a transaction
-PAUSE = 0.03  # seconds between two looks at a lock
+PAUSE = 0.03  # seconds between two checks of a lock
 _LOCK_TIMEOUT = 30.0  # seconds to wait for the lock of a session whose launcher ended: its children may end later
 
 
@@ -39,7 +39,7 @@ class ChildTransaction:
 
 
 def start_child(make_spec: Callable[[], TransactionSpec], output: int) -> ChildTransaction:
-    """Start a transaction in a new session without a terminal. Its output goes to a descriptor.
+    """Start a transaction in a new process session (setsid(2)) without a terminal. Its output goes to a descriptor.
 
     `make_spec` is called in the child.
     """
@@ -113,7 +113,10 @@ def to_row(result: TransactionResult) -> dict[str, object]:
 
 
 def from_row(row: object, session_store: store.Store) -> TransactionAttempt | None:
-    """Return the attempt of plain values, None if they are not those of a result; its session is not locked."""
+    """Return the attempt of a row of `to_row`; None without a row. Its session is not locked.
+
+    Raises KeyError, TypeError or ValueError for a damaged row.
+    """
     if not isinstance(row, dict):
         return None
     steps = tuple(CommandStep(tuple(words), code, milliseconds) for words, code, milliseconds in row["steps"])

@@ -16,10 +16,10 @@ from agent_dev.transaction import result as transaction_result
 from agent_dev.transaction.child_process import ENDING, ChildTransaction
 from agent_dev.transaction.result import FAILED, MERGED, TransactionAttempt, TransactionResult, TransactionSpec
 
-NOT_NEEDED = "not needed"  # the cause of transactions that ended after another one had passed
-_TIMESTAMP_STEP = 0.03  # seconds: exceeds any file system's timestamp granularity
+NOT_NEEDED = "not needed"  # the cause of transactions that were ended or not started because another one passed
+_TIMESTAMP_STEP = 0.03  # seconds: exceeds the kernel's timestamp granularity, at most 10 ms
 _MAX_OUTPUT = 1 << 20  # bytes of output shown
-_TERM_TIMEOUT = 1000  # ms between SIGTERM and SIGKILL for transactions that are not needed any more; interrupted ones have longer
+_TERM_TIMEOUT = 1000  # ms between SIGTERM and SIGKILL for transactions that are not needed any more, not for interrupted ones
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ ResultCallback = Callable[[int, TransactionResult, bytes], None]
 def run_batch(
     batch: TransactionBatch, session_store: store.Store, notice: Callable[[str], None], report: ResultCallback
 ) -> tuple[TransactionResult, ...]:
-    """Run a batch and return the results in its order. `report` is called with each as it ends, and its output."""
+    """Run a batch and return the results in its order. `report` is called as each ends, with its output."""
     work = _Work(batch, session_store, _unnamed_file())
     with _signals(work):
         while work.running or (work.next < len(batch.specs) and not work.is_over):
@@ -106,7 +106,7 @@ def _as_interrupted(result: TransactionResult) -> TransactionResult:
 
 @contextmanager
 def _signals(work: _Work) -> Iterator[None]:
-    """End the running transactions on a signal; their sessions are kept, as for a single one."""
+    """End the running transactions on a signal; their sessions are kept, as for a single transaction."""
 
     def end(_number: int, _frame: object) -> None:
         work.is_over = work.was_ended = True
@@ -122,7 +122,7 @@ def _signals(work: _Work) -> Iterator[None]:
 
 def _stop(work: _Work) -> None:
     for one in work.running.values():
-        os.kill(one.child.pid, signal.SIGTERM)  # a child that was not waited for yet
+        os.kill(one.child.pid, signal.SIGTERM)  # no other process has its pid: it was not reaped yet
 
 
 def _start(work: _Work) -> None:
@@ -211,7 +211,7 @@ def _merge_passed(work: _Work, notice: Callable[[str], None]) -> None:
 
 
 def _finish_race(work: _Work) -> None:
-    """With `only_first`, stop all others once one is merged."""
+    """With `only_first`, stop all others once one is merged, or passed without changes."""
     if work.batch.only_first:
         work.is_over = True
         _stop(work)

@@ -47,7 +47,7 @@ def keep_attempts(attempts: tuple[ScoredAttempt, ...], run: BestRun, context: Co
 
 
 def find_attempts(name: str, context: CommandContext) -> tuple[tuple[ScoredAttempt, ...], BestRun]:
-    """Return the attempts of the run to which a session belongs, those that are still waiting sessions. Raises AgentDevError."""
+    """Return the attempts of a session's run whose own sessions are still waiting. Raises AgentDevError."""
     kept = sessions.find_session(context, name).record.get("attempt")
     if kept is None:
         raise Refused(message=f"session {name} is not an attempt of tx --best", hint="agent-dev sessions shows those that are")

@@ -15,7 +15,7 @@ from benchmarks.working_directory import PYTHON, WorkingDirectory
 
 TITLE = "Compared with lazygit"
 _FILES = int(os.environ.get("AGENT_DEV_BENCHMARK_PEERS", "100000"))
-_RENAMED = 100  # one of so many files
+_RENAMED = 100  # one file in this many
 _STATUS_LIMIT = 3000  # ms for 30,000 changes
 _KEYS = 60
 _MAKE = f"""
@@ -40,23 +40,23 @@ for n in range(count):
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Open both programs on the same changes, in turns, and press a key; list 30,000 changes."""
-    repo = _repository(ground)
-    clone = ground.folder / "peers-clone"
-    process.output(("git", "clone", "-q", str(repo), str(clone)), ground.env)
-    process.output((PYTHON, "-c", _CHANGE, str(_FILES)), ground.env, cwd=clone)
-    _agent(ground, repo, "all", _FILES)
-    programs: dict[str, tuple[tuple[str, ...], Path]] = {"agent-dev merge": ((ground.program, "merge", "all"), repo)}
+    repo = _repository(workdir)
+    clone = workdir.folder / "peers-clone"
+    process.output(("git", "clone", "-q", str(repo), str(clone)), workdir.env)
+    process.output((PYTHON, "-c", _CHANGE, str(_FILES)), workdir.env, cwd=clone)
+    _agent(workdir, repo, "all", _FILES)
+    programs: dict[str, tuple[tuple[str, ...], Path]] = {"agent-dev merge": ((workdir.program, "merge", "all"), repo)}
     if lazygit := shutil.which("lazygit"):
         programs["lazygit"] = ((lazygit,), clone)
     found: dict[str, Figures] = {name: {what: [] for what in _WHAT} for name in programs}
     for _ in range(max(3, measure.rounds(4))):
         for name, (argv, folder) in programs.items():
-            for what, figure in _session(ground, argv, folder).items():
+            for what, figure in _session(workdir, argv, folder).items():
                 found[name][what].append(figure)
     rows = [row for what, label in _WHAT.items() for row in _rows(found, what, label)]
-    rows += _status(ground, repo)
+    rows += _status(workdir, repo)
     about = (
         f"A repository of {_FILES:,} files, all changed, one of {_RENAMED} renamed. From exec to the first path on a terminal of "
         "140 by 40: agent-dev compares the session with the repository first, lazygit runs `git status`."
@@ -79,41 +79,41 @@ def _rows(found: dict[str, Figures], what: str, label: str) -> list[Row]:
     ]
 
 
-def _status(ground: WorkingDirectory, repo: Path) -> list[Row]:
+def _status(workdir: WorkingDirectory, repo: Path) -> list[Row]:
     count = min(_FILES, 30_000)
-    _agent(ground, repo, "part", count)
+    _agent(workdir, repo, "part", count)
     times = []
     for _ in range(measure.rounds(4)):
         start = time.perf_counter()
-        process.output((ground.program, "status", "part"), ground.env, cwd=repo)
+        process.output((workdir.program, "status", "part"), workdir.env, cwd=repo)
         times.append((time.perf_counter() - start) * 1000)
     return [Row(f"`status` of {count:,} changes", measure.spread(times), limit=_STATUS_LIMIT)]
 
 
-def _repository(ground: WorkingDirectory) -> Path:
-    folder = ground.folder / "peers"
+def _repository(workdir: WorkingDirectory) -> Path:
+    folder = workdir.folder / "peers"
     folder.mkdir()
     git = ("git", "-C", str(folder), "-c", "user.name=b", "-c", "user.email=b@invalid")
-    process.output((*git, "init", "-q"), ground.env)
-    process.output((PYTHON, "-c", _MAKE), ground.env, cwd=folder)
-    process.output((*git, "add", "."), ground.env)
-    process.output((*git, "commit", "-qm", "files"), ground.env)
-    process.output((*git, "repack", "-adq"), ground.env)
+    process.output((*git, "init", "-q"), workdir.env)
+    process.output((PYTHON, "-c", _MAKE), workdir.env, cwd=folder)
+    process.output((*git, "add", "."), workdir.env)
+    process.output((*git, "commit", "-qm", "files"), workdir.env)
+    process.output((*git, "repack", "-adq"), workdir.env)
     return folder
 
 
-def _agent(ground: WorkingDirectory, repo: Path, name: str, count: int) -> None:
-    words = (ground.program, "--no-merge", "--name", name, "--", PYTHON, "-c", _CHANGE, str(count))
-    process.output(words, ground.env, cwd=repo)
+def _agent(workdir: WorkingDirectory, repo: Path, name: str, count: int) -> None:
+    words = (workdir.program, "--no-merge", "--name", name, "--", PYTHON, "-c", _CHANGE, str(count))
+    process.output(words, workdir.env, cwd=repo)
 
 
-def _session(ground: WorkingDirectory, argv: tuple[str, ...], folder: Path) -> dict[str, float]:
+def _session(workdir: WorkingDirectory, argv: tuple[str, ...], folder: Path) -> dict[str, float]:
     """Open a program, wait for the first path, press a key several times, and end it; return milliseconds."""
     pid, fd = pty.fork()
     if not pid:
         try:
             os.chdir(folder)
-            os.execve(argv[0], argv, {**ground.env, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"})
+            os.execve(argv[0], argv, {**workdir.env, "TERM": "xterm-256color", "TEXTUAL_ANIMATIONS": "none"})
         finally:
             os._exit(127)
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 140, 0, 0))

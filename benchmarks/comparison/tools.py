@@ -41,15 +41,15 @@ class _Tool:
     target: float
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure the installed tools."""
     tools, remarks = _tools()
     rows: list[Row] = []
     for number, tool in enumerate(tools):
         files = {**tool.files, ".gitignore": f"/{tool.left}/\n".encode()}
-        repo = repository(ground.folder / f"tools-{number}", ground.env, files)
+        repo = repository(workdir.folder / f"tools-{number}", workdir.env, files)
         with contextlib.chdir(repo):
-            subjects = [_bare(tool, repo, ground), _inside(tool, ground)]
+            subjects = [_bare(tool, repo, workdir), _inside(tool, workdir)]
             found = measure.in_turns(subjects, _ROUNDS, 0, in_order=False, within=_WITHIN / len(tools))
         bare, inside = found["bare"]["took"], found["inside"]["took"]
         rows.append(Row(f"{tool.what}: no sandbox", measure.spread(bare)))
@@ -83,22 +83,22 @@ def _tools() -> tuple[list[_Tool], tuple[str, ...]]:
     return found, tuple(remarks)
 
 
-def _bare(tool: _Tool, repo: Path, ground: WorkingDirectory) -> Subject:
+def _bare(tool: _Tool, repo: Path, workdir: WorkingDirectory) -> Subject:
     def once() -> dict[str, float]:
-        took = process.elapsed_time(tool.words, ground.env)
+        took = process.elapsed_time(tool.words, workdir.env)
         remove(repo / tool.left)
         return {"took": took}
 
     return Subject("bare", once)
 
 
-def _inside(tool: _Tool, ground: WorkingDirectory) -> Subject:
-    env = ground.env_with(ground.bwraps[0])
+def _inside(tool: _Tool, workdir: WorkingDirectory) -> Subject:
+    env = workdir.env_with(workdir.bwraps[0])
 
     def once() -> dict[str, float]:
-        took = process.elapsed_time((ground.program, "--no-merge", "--name", "tool", "--", *tool.words), env)
-        process.output((ground.program, "discard", "tool"), env)
-        process.output((ground.program, "clean", "--all"), env)
+        took = process.elapsed_time((workdir.program, "--no-merge", "--name", "tool", "--", *tool.words), env)
+        process.output((workdir.program, "discard", "tool"), env)
+        process.output((workdir.program, "clean", "--all"), env)
         return {"took": took}
 
     return Subject("inside", once)

@@ -26,7 +26,7 @@ _BLOCK = memoryview(bytes(1 << 20))
 _START_LIMIT = 5.0  # ms more than with `host`
 _LIMITS = {"first": 80.0, "p50": 2.0, "p95": 5.0, "many": 1000.0, "with idle": 1000.0}  # ms
 _MEMORY = 40  # MiB of the gateway with _CONNECTIONS
-_NAME = "api.example.org"  # of the small internet
+_NAME = "api.example.org"  # of tests.harness.internet
 # Inside: the time of the first connection, and the median and the 95th percentile of 200 more, in milliseconds by label.
 _TIMES = """
 def timed(label, run):
@@ -45,7 +45,7 @@ def several(run, before=lambda: ()):
     times.sort()
     timings["p50"], timings["p95"] = times[len(times) // 2], times[len(times) * 95 // 100]
 """
-# Inside: looks a name up and connects to a server that speaks first; the lookups are measured apart, but for the first one.
+# Inside: looks a name up and connects to a server that speaks first; the lookups are measured separately, except the first one.
 _NAMED_CLIENT = f"""
 import json, socket, sys, time
 {_TIMES}
@@ -126,18 +126,19 @@ print(json.dumps(timings))
 """
 
 
-def run(ground: WorkingDirectory) -> tuple[Section, ...]:
+def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure starts, and what a client inside sees."""
-    repo = repository(ground.folder / "network", ground.env, {"file": b"x\n"})
+    repo = repository(workdir.folder / "network", workdir.env, {"file": b"x\n"})
     with contextlib.chdir(repo):
-        return _starts(ground), _clients(ground), _by_name(ground)
+        return _starts(workdir), _clients(workdir), _by_name(workdir)
 
 
-def _starts(ground: WorkingDirectory) -> Section:
-    env = ground.env_with(ground.bwraps[-1])
+def _starts(workdir: WorkingDirectory) -> Section:
+    env = workdir.env_with(workdir.bwraps[-1])
     nets: dict[str, tuple[str, ...]] = {"host": (), "none": (), "allow": ("--allow", "example.org")}
     subjects = [
-        measure.program(f"--net {name}", (ground.program, "--net", name, *more, "--", "true"), env) for name, more in nets.items()
+        measure.program(f"--net {name}", (workdir.program, "--net", name, *more, "--", "true"), env)
+        for name, more in nets.items()
     ]
     found = measure.in_turns(subjects, measure.rounds(2), within=60)
     times = {name: by_label["start"] for name, by_label in found.items()}
@@ -151,15 +152,15 @@ def _starts(ground: WorkingDirectory) -> Section:
     return Section("A network of the sandbox's own: start", about, rows, (measure.fastest(times, "--net host"),))
 
 
-def _clients(ground: WorkingDirectory) -> Section:
-    env = ground.env_with(ground.bwraps[-1])
+def _clients(workdir: WorkingDirectory) -> Section:
+    env = workdir.env_with(workdir.bwraps[-1])
     with _server() as port:
         words = (_PYTHON, "-I", "-c", _CLIENT, str(port), str(_CONNECTIONS), str(_IDLE), str(_MIB))
-        host = (ground.program, "--net", "host", "--", *words)
-        allow = (ground.program, "--net", "allow", "--allow", f"localhost:{port}", "--", *words)
+        host = (workdir.program, "--net", "host", "--", *words)
+        allow = (workdir.program, "--net", "allow", "--allow", f"localhost:{port}", "--", *words)
         subjects = [measure.Subject(net, partial(_figures, argv, env)) for net, argv in (("host", host), ("allow", allow))]
         found = measure.in_turns(subjects, measure.rounds(12), 1, within=90)
-        memory = _memory(port, (ground.program, "--net", "allow", "--allow", f"localhost:{port}"), env)
+        memory = _memory(port, (workdir.program, "--net", "allow", "--allow", f"localhost:{port}"), env)
     remark = f"Memory of the gateway with {_CONNECTIONS} connections: {memory:.0f} MiB at its peak (at most {_MEMORY})."
     return Section(
         "A network of the sandbox's own: connections",
@@ -171,13 +172,13 @@ def _clients(ground: WorkingDirectory) -> Section:
     )
 
 
-def _by_name(ground: WorkingDirectory) -> Section:
+def _by_name(workdir: WorkingDirectory) -> Section:
     """Measure connections whose name is looked up, decided about, and resolved outside."""
-    env, inside = ground.env_with(ground.bwraps[-1]), internet.in_internet()
+    env, inside = workdir.env_with(workdir.bwraps[-1]), internet.in_internet()
     client = (_PYTHON, "-I", "-c", _NAMED_CLIENT, _NAME, str(internet.PORT))
     nets: dict[str, tuple[str, ...]] = {"host": (), "allow": ("--allow", f"{_NAME}:{internet.PORT}")}
     subjects = [
-        measure.Subject(net, partial(_figures, (*inside, ground.program, "--net", net, *more, "--", *client), env))
+        measure.Subject(net, partial(_figures, (*inside, workdir.program, "--net", net, *more, "--", *client), env))
         for net, more in nets.items()
     ]
     found = measure.in_turns(subjects, measure.rounds(6), 1, within=45)
@@ -230,7 +231,7 @@ def _rows(found: dict[str, Figures]) -> tuple[Row, ...]:
 
 @contextlib.contextmanager
 def _server() -> Iterator[int]:
-    """Run a server in a process of its own: it reads numbers of 8 bytes, and sends so many bytes for each."""
+    """Run a server in a process of its own: it reads numbers of 8 bytes, and sends that many bytes for each."""
     with subprocess.Popen(
         (sys.executable, "-m", "benchmarks.net.gateway"), cwd=Path(__file__).parents[2], stdout=subprocess.PIPE
     ) as one:
@@ -267,7 +268,7 @@ class _Sending(asyncio.Protocol):
 
 
 async def serve() -> None:
-    """Serve on a free port, which is printed, until killed: with one thread, so that it takes little of the two processors."""
+    """Serve on a free port, which is printed, until killed: with one thread, so that it takes little processor time."""
     server = await asyncio.get_running_loop().create_server(_Sending, "127.0.0.1", 0, backlog=4096)
     print(server.sockets[0].getsockname()[1], flush=True)
     await server.serve_forever()

@@ -1,5 +1,5 @@
 # ruff: noqa: INP001  (a hook of MkDocs)
-"""Pages that the site has in addition to docs/: those of the top directory, and a reference made from the program's tables."""
+"""Add pages to those of docs/: the files of the top directory, and a reference that is generated from the program's tables."""
 
 import ast
 import os
@@ -44,7 +44,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
-    """Let links to files of the top directory lead to the site's pages, and links to source code become text."""
+    """Point links to files of the top directory to the site's pages, and links to source code to the published source."""
     depth = page.file.src_uri.count("/")
 
     def replace(match: re.Match[str]) -> str:

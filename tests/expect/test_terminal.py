@@ -98,7 +98,7 @@ def test_a_program_that_ignores_the_hangup_is_killed() -> None:
 def test_a_wait_that_fails_shows_the_screen() -> None:
     with Terminal(["sh", "-c", "echo on the screen; cat"]) as terminal:
         terminal.wait_for("on the screen")
-        with pytest.raises(AssertionError, match=r"'something else' did not come(.|\n)*on the screen"):
+        with pytest.raises(AssertionError, match=r"'something else' did not appear(.|\n)*on the screen"):
             terminal.wait_for("something else", timeout=0.1)
 
 

@@ -31,7 +31,7 @@ def make_users_repository(place: Path, **files: str) -> Path:
 
 @contextmanager
 def review_opener(session: GitSession) -> Iterator[Callable[[], Review]]:
-    """Yield a function that open_review a session any number of times; all are closed at the end."""
+    """Yield a function that opens a review of the session; all reviews are closed at the end."""
     opened: list[Review] = []
 
     def open_review() -> Review:

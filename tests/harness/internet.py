@@ -1,7 +1,7 @@
-"""A small internet on one machine: `python -m tests.harness.internet COMMAND…` runs COMMAND where its names lead to its servers.
+"""A small internet on one machine: `python -m tests.harness.internet COMMAND…` runs COMMAND where names resolve to its servers.
 
-It is a network namespace with global addresses on lo, so that nothing leaves the machine, and needs no root. Each server says in
-its answer what it received. HTTP is on ports 80 and 8080, TLS on 443, a server that speaks first on PORT.
+It is a network namespace with global addresses on lo, so that nothing leaves the machine, and needs no root. Each server
+returns what it received. HTTP is on ports 80 and 8080, TLS on 443, a server that speaks first on PORT.
 """
 
 import atexit
@@ -25,7 +25,7 @@ from tests.harness.servers import brokered_host
 from tests.harness.servers.proxies import serve_proxies
 
 ROOT = Path(__file__).parents[2]
-NAMES = {  # name: addresses that it leads to
+NAMES = {  # name: addresses
     "api.example.org": ("93.184.215.14",),
     "evil.example.net": ("93.184.215.14",),  # the same address, as behind one CDN
     "files.example.org": ("93.184.215.15",),
@@ -41,7 +41,7 @@ NAMES = {  # name: addresses that it leads to
 CERTIFIED = tuple(name for name in NAMES if name != brokered_host.UNCERTIFIED)
 PORT, LOCAL_PORT = 7000, 8081
 _CERTIFICATE = "AGENT_DEV_TEST_CERTIFICATE"
-BRIDGE = "AGENT_DEV_TEST_BRIDGE"  # a variable: the Unix socket to which the brokered API leads instead, and BRIDGED, without TLS
+BRIDGE = "AGENT_DEV_TEST_BRIDGE"  # a variable: the Unix socket to which the brokered API and BRIDGED (without TLS) are forwarded
 BRIDGED = ("10.9.8.7", 5432)
 
 
@@ -65,7 +65,7 @@ def in_internet() -> tuple[str, ...]:
     return ("env", f"PYTHONPATH={ROOT}", certificate, sys.executable, "-m", "tests.harness.internet")
 
 
-# For a program inside: `ask` connects and returns what the server said, or the error.
+# For a program inside: `ask` connects and returns the server's answer, or the error.
 CLIENT = """
 import errno, json, socket, ssl, struct, sys, time
 def ask(host, port, data=None, tls=None, family=0):
@@ -125,7 +125,7 @@ class _Hello(socketserver.BaseRequestHandler):
 
 
 class _Bridge(socketserver.BaseRequestHandler):
-    """Leads to a server outside of this internet, on a Unix socket."""
+    """Forwards connections to a server outside of this internet, through a Unix socket."""
 
     def handle(self) -> None:
         with socket.socket(socket.AF_UNIX) as outside:

@@ -13,7 +13,7 @@ import pytest
 T = TypeVar("T")
 
 EVERY_TEST = 10  # percent
-# Of the tests in a directory, one of so many runs below EVERY_TEST: those that run the whole program take a second each.
+# By directory: below EVERY_TEST, one in this many of its tests runs. Tests that run the whole program take a second each.
 ONE_OF = {"containment": 5, "expect": 5, "sandbox": 5, "disk": 2, "faults": 2, "tui": 2}
 SCALE = max(1, int(os.environ.get("AGENT_DEV_TEST_SCALE", "100")))
 

@@ -141,18 +141,18 @@ class Terminal:
 
     def wait_for(self, wanted: str | Predicate, timeout: float = PATIENCE) -> str:
         """Wait until the screen shows a text, or a predicate holds for its text; return that screen."""
-        return self._wait(_predicate(wanted), timeout, f"{wanted!r} did not come")
+        return self._wait(_predicate(wanted), timeout, f"{wanted!r} did not appear")
 
     def wait_gone(self, unwanted: str | Predicate, timeout: float = PATIENCE) -> str:
         """Wait until the screen no longer shows a text; return that screen."""
         shows = _predicate(unwanted)
-        return self._wait(lambda text: not shows(text), timeout, f"{unwanted!r} did not go")
+        return self._wait(lambda text: not shows(text), timeout, f"{unwanted!r} did not disappear")
 
     def wait_quiet(self, seconds: float = 0.5, timeout: float = PATIENCE) -> str:
         """Wait until nothing was written to the terminal for some seconds; return the screen."""
         deadline = time.monotonic() + timeout
         while self._read_once(seconds):
-            assert time.monotonic() < deadline, self._complaint(f"not quiet in {timeout} s")
+            assert time.monotonic() < deadline, self._complaint(f"output went on for {timeout} s")
         return self.screen.text()
 
     def wait_read(self, timeout: float = PATIENCE) -> None:
@@ -161,7 +161,7 @@ class Terminal:
         slave = fcntl.ioctl(self._fd, _OPEN_SLAVE, os.O_RDONLY | os.O_NOCTTY)
         try:
             while _unread_bytes(slave):
-                assert time.monotonic() < deadline, self._complaint(f"the program did not read its input in {timeout} s")
+                assert time.monotonic() < deadline, self._complaint(f"the program did not read its input within {timeout} s")
                 self._read_once(0.02)
         finally:
             os.close(slave)
@@ -240,7 +240,7 @@ class Terminal:
         deadline = time.monotonic() + timeout
         while self.is_alive():
             left = deadline - time.monotonic()
-            assert left > 0, self._complaint(f"did not end in {timeout} s")
+            assert left > 0, self._complaint(f"the program did not exit within {timeout} s")
             watched = [self._pidfd, self._fd] if self._can_read() else [self._pidfd]
             if self._fd in select.select(watched, [], [], left)[0]:
                 self._read_once(0)
@@ -285,7 +285,7 @@ class Terminal:
         deadline = time.monotonic() + timeout
         while not holds(self.text()):
             left = deadline - time.monotonic()
-            assert left > 0, self._complaint(f"{complaint} in {timeout} s")
+            assert left > 0, self._complaint(f"{complaint} within {timeout} s")
             came = self._read_once(min(left, _LOOK))
             assert came or self._can_read(), self._complaint(f"{complaint}, and the program has left the terminal")
         return self.screen.text()

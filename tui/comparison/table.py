@@ -33,7 +33,7 @@ class Comparison:
 
 
 class TableLine(NamedTuple):
-    """A line of the screen; `row`: that of the attempt, -1 for other lines."""
+    """A line of the screen; `row`: the index of its attempt, -1 for other lines."""
 
     text: str
     tone: str = Tone.PLAIN

@@ -25,7 +25,7 @@ class Section(StrEnum):
 class Group:
     """Changes under one heading. `path` is the directory; `parent` is the index of the enclosing group, -1 for none.
 
-    Of a renamed directory, `origin` is the old path, `held_back` are its files that need review, which are listed there.
+    Of a renamed directory, `origin` is the old path, `held_back` are its files that need review, which are listed as risky.
     """
 
     section: Section
@@ -128,7 +128,7 @@ class Listing:
 
 
 def build_listing(changes: ChangeSet, list_filter: ListFilter = ListFilter(), closed: frozenset[bytes] | None = None) -> Listing:
-    """Build the list of a change set. `closed` are the closed groups by `group_id`; None: ignored or generated files."""
+    """Build the list of a change set. `closed` are the closed groups by `group_id`; None: those that are closed initially."""
     sections: dict[Section, list[Change]] = {section: [] for section in Section}
     shown = changes.changes
     if list_filter.text or list_filter.hidden:

@@ -31,7 +31,7 @@ _TONES = (Tone.CHANGED, Tone.PLAIN, Tone.ADDED)
 def conflict_document(
     change: Change, header: tuple[DiffRow, ...], merged: LineMerge, answers: Resolutions, look: DiffOptions
 ) -> Document:
-    """Return the regions of a merge as rows; `answers` are the resolutions of its choices so far, else the default."""
+    """Return the regions of a merge as rows; `answers` are the resolutions of its first choices, the others have the default."""
     has_choices = not merged.is_clean
     defaults = merged.default_resolutions() if has_choices else ()
     answers = (*answers, *defaults[len(answers) :])

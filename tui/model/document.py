@@ -90,8 +90,9 @@ class Document:
 
     `hunk_rows` are the rows where hunks (or conflicts) start, `max_width` is an upper bound of line widths. `old_lines` and
     `new_lines` are the lines to which rows refer. `has_selectable_lines`: hunks and lines can be selected; `has_selectable_mode`:
-    so can the mode, separately. `conflict_count`: the number of conflicts to resolve, -1 if there is none. `default_resolutions`:
-    of each choice of a merge, as `hunk_rows`: None for a conflict. `is_edited`: resolved in an editor, as a whole.
+    so can the mode, separately. `conflict_count`: the number of conflicts of lines; 0: one of whole files, -1: none.
+    `default_resolutions`: one for each choice of a merge, in the order of `hunk_rows`; None for a conflict. `is_edited`:
+    resolved in an editor, as a whole.
     """
 
     key: Key | None

@@ -12,7 +12,7 @@ _INDENT = 4  # columns
 
 
 def with_notes(document: Document, notes: Sequence[ReviewNote]) -> Document:
-    """Return a document with the notes as rows; a note whose line is not shown goes to the top, with its place."""
+    """Return a document with the notes as rows; a note whose line is not shown goes to the top, with its line number."""
     if not notes or not document.rows:
         return document
     below: dict[int, list[DiffRow]] = {}

@@ -1,4 +1,4 @@
-"""Syntax highlighting by Pygments, except of huge files, where it takes too long."""
+"""Syntax highlighting by Pygments, except for huge files, where it takes too long."""
 
 from collections.abc import Iterable, Sequence
 from time import sleep

@@ -10,7 +10,7 @@ from tui.text import labels
 
 _MODES = {"y": ImportMode.ONTO_BRANCH, "s": ImportMode.SQUASHED, "b": ImportMode.NEW_BRANCH}
 _IMPORT_HELP = (
-    "y: onto your branch, with your files and index; s: squashed, as one commit whose message lists them; b: as a new branch"
+    "y: onto your branch; s: squashed, as one commit whose message lists them; b: as a new branch, without a change of your files"
 )
 
 

@@ -236,7 +236,7 @@ class _Plain(Questioner):
 
     def _ask_conflict(self, document: Document) -> None:
         if not document.conflict_count:
-            letters = "yabn" if self._state.is_resolving else "yan"  # commits can import both files, of different types
+            letters = "yabn" if self._state.is_resolving else "yan"  # an import can keep both, if their types differ
             letter = self.ask_letter("resolve: yours or agent's?", letters, "y: yours; a: agent's; n: skip")
             if letter != "n":
                 self._send(ConflictResolved(_SIDES[letter]))
@@ -321,7 +321,7 @@ class _Plain(Questioner):
                 self.print_line(line)
 
     def _answer_questions(self) -> None:
-        """Answer the questions before a merge: about risks, many deletions, and the whole."""
+        """Ask the questions before a merge: about risks, many deletions, and the whole selection."""
         while self._state.page is ScreenPage.RISK:
             self._ask_risk()
         if self._state.page is ScreenPage.DELETIONS:

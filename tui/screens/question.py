@@ -149,7 +149,7 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
 
 
 class ResultScreen(QuestionScreen, inherit_bindings=False):
-    """The result of a merge, and the question what to do with the rest of the session: three answers, and no key for yes."""
+    """The result of a merge, and the question what to do with the rest of the session: two or three answers, no key for yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
         *_SCROLL,

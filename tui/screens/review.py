@@ -232,7 +232,7 @@ def _hunk_hints(state: State) -> list[tuple[str, str]]:
 
 
 def _conflict_hints(state: State, change: Change) -> list[tuple[str, str]]:
-    """Return hints for possible resolutions. Without lines, both sides can be kept only in imports with different file types."""
+    """Return hints for possible resolutions. A conflict of whole files has "both" only in an import, if the types differ."""
     sides, lines = [("resolve.yours", "yours"), ("resolve.agent", "agent's")], state.diff.document.conflict_count > 0
     kinds = {one.type for one in (change.yours, change.after) if one is not None}
     both = [("resolve.both", "both")] if lines or (state.is_resolving and len(kinds) > 1) else []
@@ -242,7 +242,7 @@ def _conflict_hints(state: State, change: Change) -> list[tuple[str, str]]:
 
 
 def _tabs(state: State, cells: int) -> list[Piece]:
-    """Return the tabs that have entries; if space is short, without the names and counts of all but the current one."""
+    """Return the tabs that have entries; if space is short, all but the current one lose their counts, then their names."""
     variants = [_format_tabs(state, *formats, len(Tab)) for formats in _TABS]
     variants[-1:] = [_format_tabs(state, *_TABS[-2], named) for named in range(len(Tab) - 1, -1, -1)]
     return next((one for one in variants if sum(width(clean_text(piece.text)) for piece in one) <= cells), variants[-1])
@@ -267,7 +267,7 @@ def _format_tabs(state: State, current: str, other: str, named: int) -> list[Pie
 
 
 def _count(state: State, tab: Tab) -> int:
-    """Return the number of entries of a tab; if there are commits, only these count."""
+    """Return the number of entries of a tab; on the Commits tab, of the commits, if there are any."""
     if tab is Tab.CHANGES:
         return len(state.changes.changes)
     return (tab is Tab.COMMITS and commits.count_commits(state)) or len(state.tabs.get(tab, ()))

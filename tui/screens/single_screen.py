@@ -1,4 +1,4 @@
-"""An application of one screen, apart from the review: its themes, fatal signals, and input before the first paint."""
+"""The base of the smaller applications, with one screen each: themes, fatal signals, and input before the first paint."""
 
 import signal
 from asyncio import get_running_loop

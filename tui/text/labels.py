@@ -1,4 +1,4 @@
-"""Text about a change: sign, path, kind, size, mode, attributes, link target."""
+"""Text about a change: kind, effect, mode, attributes, sizes, line counts, and what to check."""
 
 import stat
 from collections.abc import Iterator

@@ -86,7 +86,7 @@ def _begin(state: State, event: QuestionRequested) -> Transition:
 
 def _ask_send_back(state: State) -> State:
     if state.is_running or state.is_resolving:
-        reason = "the agent is still running" if state.is_running else "import or leave the commits first"
+        reason = "the agent is still running" if state.is_running else "import the commits first, or quit"
         return replace(state, message=reason)
     if not state.notes:
         return replace(state, message="no notes yet (m: write one)")
@@ -118,7 +118,7 @@ def _apply(state: State) -> Transition:
 
 
 def _with_summary(state: State) -> Transition:
-    """Count how large a share of the tree many deletions are, before the summary."""
+    """Before the summary of many deletions, request the count of the files that they delete."""
     if state.page is not ScreenPage.SUMMARY or state.is_resolving or len(state.selection) <= MAX_FEW_DELETIONS:
         return state, ()
     table = state.changes.by_key()
@@ -130,7 +130,7 @@ def _with_summary(state: State) -> Transition:
 
 
 def continue_summary(state: State, selection: core.Selection, files: int) -> State:
-    """Show the question about many deleted files, or the summary, unless the user has left the question."""
+    """Show the question about many deleted files, or the summary, unless the selection or the page has changed since."""
     if state.page is not ScreenPage.REVIEW or state.selection != selection:
         return state
     page = ScreenPage.DELETIONS if files else ScreenPage.SUMMARY
@@ -154,7 +154,7 @@ def _ask_apply(state: State) -> State:
 
 
 def _grouped(risks: Mapping[Key, tuple[Risk, ...]]) -> list[tuple[Key, ...]]:
-    """Return the keys in groups with the same risks, in order of the first of each."""
+    """Return the keys in groups with the same risks, in the order of their first keys."""
     groups: dict[tuple[str, ...], list[Key]] = {}
     for key, some in risks.items():
         groups.setdefault(tuple(one.rule for one in some), []).append(key)
@@ -198,7 +198,7 @@ def _selected_ids(state: State) -> tuple[str, ...]:
 
 
 def _start(state: State, effect: Effect) -> Transition:
-    """Start what changes the user's files or the session, and show its progress."""
+    """Start an operation that changes the user's files or the session, and show its progress."""
     return replace(state, page=ScreenPage.PROGRESS, focused_answer=NO, progress=(0, 0)), (effect,)
 
 

@@ -17,7 +17,7 @@ _IS_EDITED = "resolved in an editor: press the key again to drop that text (e: e
 def resolve(state: State, side: ConflictSide) -> Transition:
     """Resolve the conflict under the cursor, or leave out or apply an edit of the agent's.
 
-    The last resolution of a change resolves the change.
+    When the last conflict of a change has a resolution, the change is resolved.
     """
     change, document = state.change, state.diff.document
     if change is None or document.conflict_count < 0:

@@ -55,7 +55,7 @@ def toggle_changes(old: Selection, keys: Iterable[Key], changes: ChangeSet) -> T
 def toggle_all_safe(old: Selection, changes: ChangeSet, listed: frozenset[Key] | None = None) -> ToggleResult:
     """Select all safe changes but new files in generated directories, or nothing if they are selected already.
 
-    `listed`: only these, which a filter shows.
+    `listed`: the changes that a filter shows; no others are selected.
     """
     new_files = (change for change in changes.changes if change.kind is ChangeKind.ADDED)
     generated = frozenset(change.key for change in new_files if is_in_generated_directory(change.key.path))

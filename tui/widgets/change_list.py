@@ -158,7 +158,7 @@ class ChangeList(RowView):
         return [] if commit is None else [Piece(f" {commit[:_SHORT_ID] or 'uncommitted'}", Tone.DIM)]
 
     def _blocked_by(self, change: Change) -> str:
-        """Return the change that has to be resolved first, such as the other half of a rename; "" for none."""
+        """Return a message about the change to resolve first, such as the other half of a rename; "" for none."""
         table = self._state.changes.by_key()
         blocker = next((key for key in change.requires if key in table and not table[key].is_clean), None)
         return f"requires {path_text(blocker.path)}, see there" if blocker is not None else ""

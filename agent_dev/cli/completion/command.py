@@ -74,7 +74,7 @@ def _listed(found: "Expected", environ: dict[str, str]) -> "list[tuple[str, str]
     try:
         place = sources.find_place(found.options, environ)
         return [row for source in wanted for row in sources.list_words(source, place)]
-    except Exception:  # noqa: BLE001  (as above; the words of the table remain)
+    except Exception:  # noqa: BLE001  (an error must not disturb the line that the user types; the words of the table remain)
         return []
 
 

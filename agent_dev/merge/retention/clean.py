@@ -35,7 +35,7 @@ def clean_all(where: CommandContext, days: int, mib: int, *, is_all: bool, is_dr
 
 
 def clean_trash(where: CommandContext, days: int, mib: int, *, is_dry: bool) -> CleanResult:
-    """Remove trash entries older than `days`, and the oldest ones beyond `mib` in total."""
+    """Remove trash entries older than `days`, and those that exceed `mib` with the newer ones that are kept."""
     trash = where.store.trash
     entries = tuple(_trash_entry(trash, name) for name in sorted(list_names(trash)))
     removed = select_for_removal(entries, time.time_ns() - days * DAY, mib << 20)

@@ -1,4 +1,4 @@
-"""Find moments at which a BEL can be sent to a terminal without breaking an unfinished sequence of the agent's output."""
+"""Find moments at which a terminal can get a BEL without breaking an incomplete sequence of the agent's output."""
 
 _STRINGS = b"]P^_X"  # after ESC: OSC, DCS, PM, APC, SOS
 _CANCEL = (b"\x18", b"\x1a")

@@ -3,7 +3,7 @@
 A sequence that reads it is never passed on, because the answer would become input of the sandbox. Writing needs permission.
 """
 
-_IGNORED = bytes({*range(0x20), 0x7F} - {0x07, 0x18, 0x1A, 0x1B})  # that terminals skip within a sequence
+_IGNORED = bytes({*range(0x20), 0x7F} - {0x07, 0x18, 0x1A, 0x1B})  # control characters that terminals skip within a sequence
 _ESC = 0x1B
 _ENDS = (b"\a", b"\x18", b"\x1a", b"\x1b")
 _DIGITS = b"0123456789"
@@ -43,7 +43,7 @@ class ClipboardFilter:
         return b"".join(passed)
 
     def _find_end(self, data: bytes, start: int) -> int:
-        """Return the end of the sequence that begins with ESC, in full only for a clipboard OSC; -1: incomplete."""
+        """Return the end of a sequence, -1 if it is incomplete; only a clipboard OSC is read beyond its number."""
         number, rest = _number(data, start)
         if rest < 0:
             return -1
@@ -74,7 +74,7 @@ def _find_start(data: bytes, position: int) -> int:
 
 
 def _number(data: bytes, start: int) -> tuple[int, int]:
-    """Return the number of an OSC and where its text begins; (-1, where to go on) if it is none, (-1, -1) if incomplete."""
+    """Return the number of an OSC and where its text begins; (-1, where to continue) if it is not one, (-1, -1) if incomplete."""
     position = _skip(data, start + 1)
     if position >= len(data):
         return -1, -1
@@ -87,7 +87,7 @@ def _number(data: bytes, start: int) -> tuple[int, int]:
     if position >= len(data):
         return -1, -1
     if len(digits) > _MAX_DIGITS:
-        return _CLIPBOARD, position  # a counter of the terminal may wrap around to it
+        return _CLIPBOARD, position  # in a terminal, the number may overflow to 52
     return int(digits or b"-1"), position
 
 

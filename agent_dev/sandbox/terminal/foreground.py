@@ -30,7 +30,7 @@ def is_in_foreground(fd: int) -> bool:
 
 
 def open_terminal() -> int:
-    """Open this session's terminal; -1 if it has none."""
+    """Open our controlling terminal; return its descriptor, -1 if we have none."""
     try:
         return os.open("/dev/tty", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
@@ -38,7 +38,7 @@ def open_terminal() -> int:
 
 
 def move_to_foreground(group: int, terminal: int = -1) -> None:
-    """Make a process group the foreground group of this session's terminal, which is closed."""
+    """Make a process group the foreground group of our controlling terminal, and close our descriptor of it."""
     before = signals.ignore(signals.TTOU)
     fd = open_terminal() if terminal < 0 else terminal
     try:

@@ -1,4 +1,4 @@
-"""Terminal modes: raw modes, and the user's, even if a shell mistook raw modes for them."""
+"""Set a terminal's raw modes, and restore the user's, even if a shell took the raw ones for the user's."""
 
 import termios
 import time
@@ -33,13 +33,13 @@ def as_raw(modes: Modes) -> Modes:
 def restore_after_shell(fd: int, user_modes: Modes) -> None:
     """Restore the user's modes after a shell took back the terminal while it was raw. Raises termios.error after a hangup.
 
-    A shell with readline(3) edits lines in modes derived from those that it found, which it sets again before each command.
+    A shell with readline(3) derives the modes of its line editor from those that it found, which it restores before each command.
     """
     time.sleep(_PROMPT_DELAY)
     raw, current = as_raw(user_modes), termios.tcgetattr(fd)
     if current != raw:
         if not _is_output_raw(current) or _is_output_raw(user_modes):
-            return  # the shell's own
+            return  # the shell's own modes
         termios.tcsetattr(fd, termios.TCSANOW, _as_line_edited(current, user_modes))
     end = time.monotonic() + _COMMAND_TIMEOUT
     while time.monotonic() < end:

@@ -24,8 +24,8 @@ class Terminal:
         self._command_fd = self._reply_fd = -1
         self.may_copy = True  # whether the agent may write to the terminal's clipboard
         self._recording = -1  # descriptor of the file of a recording, until the relay has it
-        # Otherwise the agent starts in the background of its terminal and stops when it reads: other programs of a pipeline
-        # need the user's terminal unchanged, and a background job must stop as such.
+        # If False, the agent starts in the background of its pty and stops when it reads: other programs of a pipeline need
+        # the user's terminal unchanged, and a job in the background must stop as usual.
         self.starts_in_foreground = {0, 1} <= {*self._standard} and is_in_foreground(self._fd)
         self._is_foreground = self.starts_in_foreground
         if self._standard:
@@ -91,7 +91,7 @@ class Terminal:
         self._recording = fd
 
     def take_recording(self) -> int:
-        """Return the descriptor of the file of a recording that did not begin, -1 for none; the caller has it now."""
+        """Return the descriptor of the file of a recording that did not begin, -1 for none; the caller must close it."""
         fd, self._recording = self._recording, -1
         return fd
 
@@ -122,14 +122,14 @@ class Terminal:
         relay.run(ends, relay.RelayProcesses(*processes, self._is_foreground, self.may_copy))
 
     def describe_session(self, folder: str, name: str) -> None:
-        """Describe the session, before its relay starts, to a terminal that it can be detached from."""
+        """Tell a detachable session's terminal the session's folder and name, before the relay starts."""
 
     def open_user_terminal(self) -> int:
         """Return a descriptor of a standard stream that is a terminal, else -1."""
         return next((fd for fd in range(3) if os.isatty(fd)), -1)
 
     def confirm_start(self) -> None:
-        """Report that the agent is running to the process that waits for it."""
+        """Report to the first client of a detachable session that the agent is running."""
 
     @property
     def relay_pid(self) -> int:
@@ -137,7 +137,7 @@ class Terminal:
         return self._relay
 
     def move_to_foreground(self) -> bool:
-        """Move an agent that waits for it to the foreground, if we are in the foreground; return whether that was done."""
+        """Move an agent that is in the background to the foreground, if we are there; return whether it was moved."""
         if self._is_foreground or not self._relay or not is_in_foreground(self._fd):
             return False
         self._is_foreground = self._send_command(FOREGROUND)

@@ -76,7 +76,7 @@ def run(
     relay = (make or TerminalRelay)(ends, job, launcher, wakeup_fd)
     signals.set_wakeup_fd(wakeup_w)
     signals.catch(signals.WINCH, lambda *_: relay.copy_size())
-    signals.catch(signals.URG, lambda *_: relay.request_bell())  # ignored by default, so that it may arrive too early
+    signals.catch(signals.URG, lambda *_: relay.request_bell())  # harmless if it arrives earlier: it is ignored by default
     try:
         relay.relay()
         relay.finish_recording()
@@ -99,7 +99,7 @@ class TerminalRelay:
         self._output_end = OutputEnd()
         self._clipboard = ClipboardFilter(may_write=job.may_copy)
         self._bell_deadline = 0.0  # set while a bell waits for a pause
-        self._is_over = False  # nothing has the sandbox's terminal open any more
+        self._is_over = False  # no process has the sandbox's terminal open any more
         self._deadline = 0.0  # set when the launcher ends the relay
         self._size = termios.tcgetwinsize(ends.user)
         self._poll = select.poll()
@@ -139,7 +139,7 @@ class TerminalRelay:
         self._reply()
 
     def _is_done(self) -> bool:
-        """Return whether the end was requested and all output is written; a terminal that stays open is not waited for long."""
+        """Return whether the end was requested and all output is written. A pty that stays open delays it by a second."""
         if not self._deadline or self._pending_output:
             return False
         return self._is_over or time.monotonic() > self._deadline
@@ -159,7 +159,7 @@ class TerminalRelay:
         return self._poll.poll(_CHECK_INTERVAL if is_checking else None)
 
     def _ignore_inner(self) -> None:
-        """Stop polling the sandbox's terminal: without a user it would always be ready."""
+        """Stop polling the sandbox's pty: once no process has it open, it would always be ready."""
         try:
             self._poll.unregister(self._ends.inner)
         except KeyError:
@@ -297,7 +297,7 @@ class TerminalRelay:
             self._recording.finish()
 
     def copy_size(self) -> None:
-        """Copy the size of the user's terminal to the sandbox's; the kernel signals the foreground group inside."""
+        """Copy the size of the user's terminal to the sandbox's; the kernel sends SIGWINCH to the foreground group inside."""
         try:
             termios.tcsetwinsize(self._ends.inner, termios.tcgetwinsize(self._ends.user))
         except termios.error:
@@ -344,8 +344,8 @@ class TerminalRelay:
     def _set_in_foreground(self, modes: Modes) -> bool:
         """Set the modes if our process group is in the foreground; return whether it is.
 
-        The kernel checks that: it refuses a background process that does not ignore SIGTTOU. After a check of our own, a shell
-        could take the terminal back and set the modes for its prompt, which would be lost.
+        The kernel checks that: it refuses a background process that does not ignore SIGTTOU. Between a check of our own and the
+        call, a shell could take the terminal back and set the modes for its prompt, which the call would overwrite.
         """
         signals.catch_and_drop(signals.TTOU)
         try:

@@ -35,7 +35,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What a request says, whatever its protocol: the schemas of the tools by name, and whether one was already called."""
+    """The content of a request, whatever its protocol: the schemas of the tools by name, and whether one was already called."""
 
     tools: Mapping[str, Json]
     has_result: bool
@@ -48,7 +48,7 @@ class AnyModel(TestServer):
     """
 
     def __init__(self, command: str, text: str = "A title", *, agents: int = 1) -> None:
-        """`agents`: the tool is called once so many agents have asked for it, so that they run at the same time."""
+        """`agents`: the tool is called as soon as this many agents have made a request, so that they run at the same time."""
         self._agents = threading.Barrier(agents)
         self.command, self.text = command, text
         self.paths: list[str] = []

@@ -30,7 +30,7 @@ _MARK = "installed-by-tests"
 
 @contextmanager
 def user_of(agent: str) -> Iterator[AgentDev]:
-    """Give the program as a user runs it who has an agent installed, or not yet; other test processes wait."""
+    """Yield the program as run by the user who has this agent, or can install it; other test processes wait."""
     default = Path.home() / ".cache/agent-dev-tests"
     place = Path(os.environ.get("AGENT_DEV_TEST_CACHE") or default) / "agents" / f"{agent}-{VERSIONS[agent]}"
     place.mkdir(parents=True, exist_ok=True)

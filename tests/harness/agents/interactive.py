@@ -12,7 +12,7 @@ QUESTIONS = {
     "Add .aider* to .gitignore": ("n", "enter"),
     "Do you want to disable Snapshots": ("enter",),  # of Kilo, on a slow machine
 }
-# What ends an agent, in the order in which it is tried: for most of them twice Ctrl-C.
+# Keys that end an agent, in the order in which they are tried: for most of them Ctrl-C twice.
 FAREWELLS = (
     ("ctrl+c",),
     ("ctrl+c",),
@@ -60,7 +60,7 @@ def question(shown: str) -> str | None:
 
 
 def leave(terminal: Terminal) -> int:
-    """Press Ctrl-C, and what else ends an agent, until it has exited; return the number of tries."""
+    """Press Ctrl-C and other keys that end an agent until it has exited; return the number of tries."""
     tries = 0
     for keys in FAREWELLS:
         if not terminal.is_alive():

@@ -44,4 +44,4 @@ def run(argv: Sequence[str | Path]) -> None:
     """Run a command; raise with its output if it fails."""
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"{' '.join(map(str, argv))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
+        raise RuntimeError(f"{' '.join(map(str, argv))} exited with status {done.returncode}:\n{done.stdout}{done.stderr}")

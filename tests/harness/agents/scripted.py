@@ -1,4 +1,4 @@
-"""How each agent is pointed to a scripted model: variables, files of the agent home, and arguments."""
+"""The settings that point each agent to a scripted model: variables, files of the agent home, and arguments."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ EDIT_BLOCK = f"made.txt\n```\n<<<<<<< SEARCH\n=======\n{MADE}>>>>>>> REPLACE\n``
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """How to run an agent with the model; the prompt is given by `agent-dev --prompt`."""
+    """The settings of an agent that uses the model; the prompt is given by `agent-dev --prompt`."""
 
     arguments: tuple[str, ...] = ()  # after the agent's name
     environ: Mapping[str, str] = field(default_factory=dict)
@@ -55,7 +55,7 @@ def _codex(url: str) -> Setup:
     provider = f'{{name="{MODEL}",base_url="{url}/v1",wire_api="responses",env_key="MODEL_KEY"}}'
     settings = {"model_provider": MODEL, f"model_providers.{MODEL}": provider, "web_search": "disabled"}
     overrides = [word for name, value in settings.items() for word in ("-c", f"{name}={value}")]
-    # Codex makes links to itself in its home, and refuses to below the directory for temporary files, where a test's home is.
+    # Codex makes links to itself in its home, but not below the directory for temporary files, where a test's home is.
     return Setup((*overrides, "-m", MODEL), {"MODEL_KEY": KEY, "TMPDIR": "/var/tmp"})
 
 

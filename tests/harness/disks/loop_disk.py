@@ -1,4 +1,4 @@
-"""File systems in image files, mounted for tests as root, which can lose their power."""
+"""File systems in image files, mounted for tests as root, that can lose power."""
 
 import fcntl
 import os

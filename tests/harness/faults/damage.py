@@ -96,7 +96,7 @@ def make_world(folder: Path) -> DamagedWorld:
 
 
 def _plant(world: DamagedWorld, name: str) -> None:
-    """Plant what only killed programs and rarer commands leave behind, in the session and beside it."""
+    """Plant files that only killed programs and rarer commands leave behind, in the session and next to it."""
     state, environ = store.Store(str(world.state)), world.user.environment()
     held = store.Session(name, f"{state.sessions}/{name}")
     for write in planted_files.IN_A_SESSION:

@@ -238,8 +238,8 @@ def _play_all(game: FlipTest, chance: random.Random, args: argparse.Namespace) -
             names = ", ".join(f"{one.path.relative_to(game.world.folder)} {one.description} of {one.size}" for one in damages)
             _say(f"FOUND {names}, {looks} {action}: {why}\n")
         if plays % 50 == 0:
-            _say(f"{time.strftime('%H:%M:%S')} {count.total()} done in {plays} plays, {found} found")
-    _say(f"{count.total()} damages in {plays} plays, {found} found")
+            _say(f"{time.strftime('%H:%M:%S')} {count.total()} done in {plays} rounds, {found} found")
+    _say(f"{count.total()} damages in {plays} rounds, {found} found")
     for kind, number in count.most_common():
         _say(f"  {number:5}  {kind}")
     return 1 if found else 0

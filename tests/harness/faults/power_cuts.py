@@ -117,7 +117,7 @@ def _play(plan: str, killed: int) -> Recording:
     ended = _ended(before, after)
     if plan in LINKED_PLANS:
         for path in before:
-            os.link(ended.real / os.fsdecode(path), ended.real.parent / f"twin of {os.fsdecode(path)}")
+            os.link(ended.real / os.fsdecode(path), ended.real.parent / f"link to {os.fsdecode(path)}")
     recorder = _recorder(ended, plan)
     played = _played(ended, (before, after, after), recorder)
     played.is_three_way = plan in LINKED_PLANS

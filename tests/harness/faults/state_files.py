@@ -16,7 +16,7 @@ MERGE = "state/agent-dev/merges/*"
 class StateFile:
     """A kind of file: its path in a world, with `*` for names, and the modules that write it.
 
-    `is_read_alone`: only a running session has it, or planting it would end the commands of other tests; its reader is tested.
+    `is_read_alone`: only its reader is tested, since only a running session has it, or planting it would end other commands.
     """
 
     pattern: str

@@ -7,7 +7,7 @@ from typing import Self
 
 
 class Observer:
-    """A process that calls `look` until it is stopped, then sends the results; a thread would have to wait for its turn."""
+    """A process that calls `look` until it is stopped, then sends the results; a thread would wait for the interpreter lock."""
 
     def __init__(self, look: Callable[[], set[str]]) -> None:
         self._look = look

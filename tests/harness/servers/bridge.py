@@ -1,4 +1,4 @@
-"""A Unix socket that leads to a server of this machine, for the small internet, which has a loopback of its own."""
+"""A Unix socket that forwards to a server on this machine, for tests.harness.internet, which has its own loopback."""
 
 import socket
 import threading
@@ -9,7 +9,7 @@ from pathlib import Path
 
 @contextmanager
 def bridge(port: int, path: Path) -> Iterator[None]:
-    """Lead from a Unix socket to a port of 127.0.0.1."""
+    """Forward connections from a Unix socket to a port of 127.0.0.1."""
     place = ("127.0.0.1", port)
 
     def copy(source: socket.socket, target: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""A TLS server with keys, for the small internet: it says what it received, streams, switches protocols, and serves git.
+"""A TLS server with keys, for tests.harness.internet: it returns what it received, streams, switches protocols, and serves git.
 
 A key is right if it is REAL, in any header or as the password of Basic.
 """
@@ -48,7 +48,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self.rfile.read(int(self.headers["Content-Length"] or 0))
 
     def _echo(self) -> None:
-        """Answer with what came; the real key is named as such, so that an answer does not have it."""
+        """Answer with the request, in which `(real)` replaces the real key, so that the answer does not contain it."""
         found = {name.lower(): value.replace(REAL, "(real)") for name, value in self.headers.items()}
         basic = found.get("authorization", "")
         if basic.startswith("Basic "):

@@ -66,7 +66,7 @@ def scripted_clipboard(folder: Path) -> ScriptedClipboard:
 
 @dataclass(frozen=True)
 class Desktop:
-    """A running X server or Wayland compositor, by the variables that its programs have, and the program that copies."""
+    """A running X server or Wayland compositor, as the variables of its programs, and the program that copies."""
 
     environ: dict[str, str]
     copying: tuple[str, ...]

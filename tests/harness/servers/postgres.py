@@ -91,7 +91,7 @@ def _stop(pid: int) -> None:
         signal.pidfd_send_signal(pidfd, signal.SIGINT)
         if not select.select([pidfd], [], [], PATIENCE)[0]:
             signal.pidfd_send_signal(pidfd, signal.SIGQUIT)
-            raise RuntimeError(f"PostgreSQL, process {pid}, did not end in {PATIENCE} s")
+            raise RuntimeError(f"PostgreSQL, process {pid}, did not exit within {PATIENCE} s")
     finally:
         os.close(pidfd)
 

@@ -1,4 +1,4 @@
-"""An HTTP and a SOCKS5 proxy for the small internet (tests.harness.internet). Both want USER and PASSWORD.
+"""An HTTP and a SOCKS5 proxy for tests.harness.internet. Both require USER and PASSWORD.
 
 They resolve names of their own, which only they know, and send their response together with the server's first bytes.
 """
@@ -85,7 +85,7 @@ class _ProxyServer(socketserver.ThreadingTCPServer):
     daemon_threads, allow_reuse_address = True, True
 
     def handle_error(self, *_: object) -> None:
-        """Say nothing: the client sees a closed connection."""
+        """Print nothing: the client sees a closed connection."""
 
 
 def serve_proxies() -> list[socketserver.BaseServer]:

@@ -113,7 +113,7 @@ def _apply_selection(
 def _review_all(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> int:
     if selection_flags.selects_changes(args) or args.session:
         raise UsageError(message="--every-session takes no session and no selection", hint="agent-dev merge --every-session")
-    from agent_dev.cli.post_run_review import review_all  # as above
+    from agent_dev.cli.post_run_review import review_all  # only for a review
 
     return review_all(context, options, is_plain=args.plain)
 

@@ -49,7 +49,7 @@ def read_submodule_changes(
     ids = [one.id for one in session_commits]
     if not ids:
         return ()
-    from agent_dev.commits import gitlinks  # as above
+    from agent_dev.commits import gitlinks  # few sessions have commits
 
     try:
         return retry_if_running(
