@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agent_dev import debug
 from agent_dev.errors import AgentDevError, CommandFailed, Refused, WorkerRefused
-from agent_dev.fleet.answer import MAX_GREETING, WorkerGreeting, parse_greeting
+from agent_dev.fleet.answer import MAX_GREETING, WorkerGreeting, agree_on_protocol, parse_greeting
 from agent_dev.fleet.places import Places, place_names, remote_argv
 from agent_dev.git import repository
 from agent_dev.linux import programs
@@ -107,11 +107,13 @@ def prepare_places(
     finally:
         for connection in connections.values():
             _close(connection)
+    greetings = {name: one.greeting for name, one in connections.items() if name not in failures and one.greeting is not None}
+    failures |= agree_on_protocol(greetings)[1]
     if len(failures) == len(connections):
         raise next(reversed(failures.values()))
     for failure in failures.values():
         warn(failure.message)
-    return {name: one.greeting for name, one in connections.items() if name not in failures and one.greeting is not None}
+    return {name: greeting for name, greeting in greetings.items() if name not in failures}
 
 
 def greet_place(places: Places, name: str, context: CommandContext) -> WorkerGreeting:

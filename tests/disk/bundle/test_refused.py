@@ -270,6 +270,16 @@ def test_a_forged_manifest_is_refused(good: bytes, context: CommandContext) -> N
         assert "refused" in refuse(with_manifest(good, changed), context), name
 
 
+@pytest.mark.parametrize(("version", "side"), [(99, "here"), (0, "where it was made")])
+def test_a_bundle_of_another_version_says_which_side_to_upgrade(
+    good: bytes, context: CommandContext, version: int, side: str
+) -> None:
+    value = checksummed_json.loads(bundles.members(good)[0][1]) | {"version": version, "in_its_version": 1}
+    assert refuse(with_manifest(good, value), context).endswith(
+        f"version {version}, and this agent-dev reads 1: upgrade agent-dev {side}"
+    )
+
+
 def test_the_unchanged_one_is_accepted(good: bytes, context: CommandContext) -> None:
     bundles.imported(with_manifest(good, checksummed_json.loads(bundles.members(good)[0][1])), context)
 
