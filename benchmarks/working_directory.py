@@ -77,7 +77,7 @@ def repository(folder: Path, env: dict[str, str], files: dict[str, bytes]) -> Pa
         path.write_bytes(data)
         then = path.stat().st_mtime - _HOUR  # older than the index, so that git need not read them again
         os.utime(path, (then, then))
-    git = ("git", "-C", str(folder))
+    git = ("git", "-C", str(folder), "-c", "gc.auto=0")  # the collection that a commit starts would be in the way of ours
     output((*git, "init", "-q", "-b", "main"), env)
     output((*git, "add", "-A"), env)
     output((*git, "-c", "user.name=Bench", "-c", "user.email=bench@example.invalid", "commit", "-q", "-m", "Start"), env)

@@ -60,8 +60,11 @@ class SessionExport:
         """Close the upper layers."""
         uppers.close_trees(self._session, self._uppers)
 
-    def collect(self, task: dict[str, Any] | None = None) -> Collected:
-        """Read everything except the content of large files. `task`: the session's task. Raises AgentDevError, OSError."""
+    def collect(self, task: dict[str, Any] | None = None, version: int = manifest.VERSIONS.newest) -> Collected:
+        """Read everything except the content of large files. Raises AgentDevError, OSError.
+
+        `task`: the session's task; `version`: one of `manifest.VERSIONS`.
+        """
         contents, base = Contents(), LowerSnapshot(self._session.lower_snapshot)
         left_out: list[str] = []
         try:
@@ -74,7 +77,7 @@ class SessionExport:
         logs = {name: data for name in manifest.LOGS if (data := self._log(name))}
         value = {
             "format": manifest.FORMAT,
-            "version": manifest.VERSION,
+            "version": version,
             "made": {"host": os.uname().nodename[:300], "program": __version__},
             "session": {name: self._record[name] for name in manifest.SESSION_FIELDS if name in self._record},  # type: ignore[literal-required]
             "roots": roots,

@@ -9,8 +9,10 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from agent_dev.errors import BadBundle
+from agent_dev.version_range import VersionRange
 
-FORMAT, VERSION = "agent-dev bundle", 1
+FORMAT = "agent-dev bundle"
+VERSIONS = VersionRange(1, 1)  # that are read and written
 LOGS = ("commands", "events", "network")
 MAX_ENTRIES, MAX_ROOTS, MAX_REFS = 500_000, 64, 20_000
 MAX_LOG = 128 << 20  # bytes
@@ -56,7 +58,7 @@ def _require_at(is_met: bool, reason: str, path: bytes) -> None:  # noqa: FBT001
 def _check(manifest: Any) -> None:
     require(isinstance(manifest, Mapping) and manifest.get("format") == FORMAT, "it is not a bundle of agent-dev")
     version = manifest.get("version")
-    require(version == VERSION, f"it has format {version!r}, and this agent-dev reads format {VERSION}")
+    require(version in VERSIONS, _wrong_version(version))
     require(manifest.keys() <= _FIELDS, "its manifest has unknown fields")
     blobs = manifest["blobs"]
     require(isinstance(blobs, dict), "its list of files is not valid")
@@ -73,6 +75,14 @@ def _check(manifest: Any) -> None:
     )
     if "task" in manifest:
         _check_task(manifest["task"])
+
+
+def _wrong_version(version: Any) -> str:
+    """Return why a version of the format is not accepted, and which program must be upgraded."""
+    if type(version) is not int:
+        return "its version is not valid"
+    side = "here" if version > VERSIONS.newest else "where it was made"
+    return f"it has version {str(version)[:20]}, and this agent-dev reads {VERSIONS}: upgrade agent-dev {side}"
 
 
 def _check_roots(roots: Any, blobs: Mapping[str, int]) -> None:

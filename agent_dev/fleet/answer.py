@@ -7,10 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_dev.bundle import manifest as manifests
 from agent_dev.errors import BadBundle, WorkerRefused
+from agent_dev.fleet.ticket import PROTOCOL
 from agent_dev.transaction.result import FAILED, MERGED, CommandStep, TransactionResult
+from agent_dev.version_range import VersionRange, parse_range
 
-VERSION = 1  # of the protocol: greeting, ticket, result
 MAX_GREETING = 256 << 10  # bytes
 MAX_KNOWN = 1000  # commits in a greeting
 _COMMIT = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}", re.ASCII).fullmatch
@@ -22,19 +24,25 @@ _MAX_SCORE = sys.float_info.max
 
 @dataclass(frozen=True, slots=True)
 class WorkerGreeting:
-    """The first line of a worker that prepares a commit: its version, its processors, and the commits that it has."""
+    """The first line of a worker that prepares a commit: its version, its processors, and the commits that it has.
+
+    `protocol`, `bundle`: the versions that it speaks and writes.
+    """
 
     program: str
     processors: int
     has_commit: bool
     known: tuple[str, ...] = ()
+    protocol: VersionRange = PROTOCOL
+    bundle: VersionRange = manifests.VERSIONS
 
 
 def encode_greeting(greeting: WorkerGreeting) -> bytes:
     """Return a greeting as one line."""
     value = {
         "format": "agent-dev worker",
-        "version": VERSION,
+        "protocol": greeting.protocol.encode(),
+        "bundle": greeting.bundle.encode(),
         "program": greeting.program,
         "processors": greeting.processors,
         "has_commit": greeting.has_commit,
@@ -43,17 +51,21 @@ def encode_greeting(greeting: WorkerGreeting) -> bytes:
     return json.dumps(value).encode() + b"\n"
 
 
-def parse_greeting(line: bytes, host: str) -> WorkerGreeting:
-    """Return a worker's greeting. Raises WorkerRefused."""
+def parse_greeting(
+    line: bytes, host: str, protocol: VersionRange = PROTOCOL, bundle: VersionRange = manifests.VERSIONS
+) -> WorkerGreeting:
+    """Return a worker's greeting, which may have keys of a newer version. Raises WorkerRefused.
+
+    `protocol`, `bundle`: the versions that this agent-dev speaks and reads; the worker must have one of each.
+    """
     try:
         value = json.loads(line)
     except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict) or value.get("format") != "agent-dev worker":
         raise WorkerRefused(host=host, reason="its answer is not that of `agent-dev work`")
-    if type(value.get("version")) is not int or value["version"] != VERSION:
-        version = str(value.get("version"))[:20]
-        raise WorkerRefused(host=host, reason=f"it uses version {version} of the protocol, and this agent-dev version {VERSION}")
+    its_protocol = _shared_range(value.get("protocol"), protocol, "the protocol", host)
+    its_bundle = _shared_range(value.get("bundle"), bundle, "bundles", host)
     known: Any = value.get("known")
     is_valid = (
         isinstance(value.get("program"), str)
@@ -65,15 +77,47 @@ def parse_greeting(line: bytes, host: str) -> WorkerGreeting:
     )
     if not is_valid:
         raise WorkerRefused(host=host, reason="a value of its greeting is not valid")
-    return WorkerGreeting(value["program"][:50], min(max(value["processors"], 1), 64), value["has_commit"], tuple(known))
+    processors = min(max(value["processors"], 1), 64)
+    return WorkerGreeting(value["program"][:50], processors, value["has_commit"], tuple(known), its_protocol, its_bundle)
 
 
-def encode_task(task_id: str, result: TransactionResult) -> dict[str, Any]:
-    """Return the `task` of a bundle's manifest."""
+def _shared_range(value: Any, ours: VersionRange, what: str, host: str) -> VersionRange:
+    """Return the versions of a worker. Raises WorkerRefused if none of them is ours; the reason says which side to upgrade."""
+    theirs = parse_range(value)
+    if theirs is None:
+        raise WorkerRefused(host=host, reason="a value of its greeting is not valid")
+    if theirs.highest_common(ours) is None:
+        side = f"on {host}" if theirs.newest < ours.oldest else "here"
+        raise WorkerRefused(host=host, reason=f"it has version {theirs} of {what}, this machine {ours}: upgrade agent-dev {side}")
+    return theirs
+
+
+def agree_on_protocol(
+    greetings: Mapping[str, WorkerGreeting], ours: VersionRange = PROTOCOL
+) -> tuple[int, dict[str, WorkerRefused]]:
+    """Return the version of the protocol for a run, and the hosts that do not speak it, each with the error.
+
+    Every ticket may go to any host, so there is one version: that of the most hosts, the highest of these. Each host has one
+    of ours.
+    """
+    ranges = {name: greeting.protocol for name, greeting in greetings.items()}
+    versions = range(ours.oldest, ours.newest + 1)
+    agreed = max(versions, key=lambda version: (sum(version in one for one in ranges.values()), version))
+    refused = {}
+    for name, theirs in ranges.items():
+        if agreed not in theirs:
+            side = name if theirs.newest < agreed else "the other hosts"
+            reason = f"it has version {theirs} of the protocol, the other hosts {agreed}: upgrade agent-dev on {side}"
+            refused[name] = WorkerRefused(host=name, reason=reason)
+    return agreed, refused
+
+
+def encode_task(task_id: str, result: TransactionResult, version: int = PROTOCOL.newest) -> dict[str, Any]:
+    """Return the `task` of a bundle's manifest. `version`: of the ticket."""
     return {
         "id": task_id,
         "result": {
-            "version": VERSION,
+            "version": version,
             "state": result.state,
             "exit": min(max(result.code, 0), 255),
             "cause": result.cause,
@@ -97,10 +141,7 @@ def parse_task(manifest: Mapping[str, Any], task_id: str) -> TransactionResult:
     _require(task["id"] == task_id, "it belongs to another task")
     value = task["result"]
     version = value.get("version")
-    _require(
-        type(version) is int and version == VERSION,
-        f"its result has version {str(version)[:20]}, and this agent-dev reads version {VERSION}",
-    )
+    _require(version in PROTOCOL, f"its result has version {str(version)[:20]}, and this agent-dev reads {PROTOCOL}")
     try:
         return _result(value)
     except (KeyError, TypeError, AttributeError) as error:

@@ -3,13 +3,13 @@
 import os
 import select
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent_dev.errors import CommandFailed, UsageError
 from agent_dev.fleet import jobs as parallel_jobs
 from agent_dev.fleet import run_folder
-from agent_dev.fleet.answer import WorkerGreeting
+from agent_dev.fleet.answer import WorkerGreeting, agree_on_protocol
 from agent_dev.fleet.delivery import LOST, REFUSED, Delivery
 from agent_dev.fleet.hosts import SourceRepository, prepare_places
 from agent_dev.fleet.jobs import JobsRequest, ParallelJobs
@@ -137,9 +137,11 @@ def _prepare(work: _FleetWork, source: SourceRepository, branch: str) -> JobsReq
     if uncommitted:
         work.reporter.warn(f"{uncommitted} uncommitted file{'s are' if uncommitted > 1 else ' is'} not sent to the workers")
     greetings = prepare_places(places, work.run.commit, source, work.context, work.reporter.warn)
+    version, _ = agree_on_protocol(greetings)
     if isinstance(places, Engine) and not os.path.exists(f"{work.run.folder}/pack"):
         source.write_pack(work.run.commit, f"{work.run.folder}/pack")
-    return JobsRequest(tickets, places, _jobs(work.request, greetings), work.request.retries)
+    lines = tuple((number, encode_ticket(replace(ticket, version=version))) for number, ticket in tickets)
+    return JobsRequest(lines, places, _jobs(work.request, greetings), work.request.retries)
 
 
 def _run_jobs(work: _FleetWork, program: str, request: JobsRequest) -> None:
@@ -153,7 +155,8 @@ def _run_jobs(work: _FleetWork, program: str, request: JobsRequest) -> None:
         raise CommandFailed(program="parallel", reason=running.last_error())
 
 
-def _ticket(work: _FleetWork, number: int, branch: str) -> str:
+def _ticket(work: _FleetWork, number: int, branch: str) -> Ticket:
+    """Return the ticket of a task. Raises UsageError if it is too long."""
     spec, root = work.request.spec, work.context.root
     command = spec.request.arguments
     below = os.path.relpath(work.context.cwd, root)
@@ -170,10 +173,9 @@ def _ticket(work: _FleetWork, number: int, branch: str) -> str:
         options=sent_options(spec.request.options),
         score=spec.score,
     )
-    line = encode_ticket(ticket)
-    if len(line) >= MAX_TICKET:
+    if len(encode_ticket(ticket)) >= MAX_TICKET:
         raise UsageError(message=f"tx: task {number + 1} is too long", hint=f"at most {MAX_TICKET >> 10} KiB")
-    return line
+    return ticket
 
 
 def _jobs(request: FleetRequest, greetings: dict[str, WorkerGreeting]) -> dict[str, int]:

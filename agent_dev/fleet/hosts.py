@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from agent_dev import debug
 from agent_dev.errors import AgentDevError, CommandFailed, Refused, WorkerRefused
-from agent_dev.fleet.answer import MAX_GREETING, WorkerGreeting, parse_greeting
+from agent_dev.fleet.answer import MAX_GREETING, WorkerGreeting, agree_on_protocol, parse_greeting
 from agent_dev.fleet.places import Places, place_names, remote_argv
 from agent_dev.git import repository
 from agent_dev.linux import programs
@@ -18,7 +18,8 @@ from agent_dev.session.sessions import CommandContext
 
 _PATIENCE = 30.0  # seconds for a greeting
 _PREFIX = "agent-dev: "  # of messages
-_SEND_PATIENCE = 1800.0  # seconds for the commit
+_SEND_PATIENCE = 1800.0  # seconds for the commit, for all hosts together
+_END_PATIENCE = 30.0  # seconds for the end of a worker that has the commit
 
 
 @dataclass(slots=True)
@@ -101,17 +102,20 @@ def prepare_places(
                 _greet(name, connection, commit, source)
             except WorkerRefused as error:
                 failures[name] = error
+        deadline = time.monotonic() + _SEND_PATIENCE
         for name, connection in connections.items():
-            if name not in failures and (problem := _finish(name, connection)):
+            if name not in failures and (problem := _finish(name, connection, deadline)):
                 failures[name] = problem
     finally:
         for connection in connections.values():
             _close(connection)
+    greetings = {name: one.greeting for name, one in connections.items() if name not in failures and one.greeting is not None}
+    failures |= agree_on_protocol(greetings)[1]
     if len(failures) == len(connections):
         raise next(reversed(failures.values()))
     for failure in failures.values():
         warn(failure.message)
-    return {name: one.greeting for name, one in connections.items() if name not in failures and one.greeting is not None}
+    return {name: greeting for name, greeting in greetings.items() if name not in failures}
 
 
 def greet_place(places: Places, name: str, context: CommandContext) -> WorkerGreeting:
@@ -157,6 +161,8 @@ def _read_line(name: str, connection: _Connection) -> bytes:
     line = read_bounded(connection.process.stdout.fileno(), MAX_GREETING, _PATIENCE, until=b"\n")
     if line is None:
         raise WorkerRefused(host=name, reason=f"no answer within {_PATIENCE:.0f} s")
+    if len(line) > MAX_GREETING:
+        raise WorkerRefused(host=name, reason=f"its greeting is longer than {MAX_GREETING >> 10} KiB")
     if b"\n" not in line:
         raise WorkerRefused(host=name, reason=_last_error(connection), hint=f"agent-dev doctor --on {name}")
     return line.partition(b"\n")[0]
@@ -176,11 +182,14 @@ def read_bounded(fd: int, limit: int, patience: float, until: bytes = b"") -> by
     return data
 
 
-def _finish(name: str, connection: _Connection) -> WorkerRefused | None:
+def _finish(name: str, connection: _Connection, deadline: float) -> WorkerRefused | None:
     """Wait until the commit is stored; return the problem if it is not."""
     try:
-        code = connection.process.wait(_SEND_PATIENCE)
+        patience = max(deadline - time.monotonic(), 0.0)
+        code = connection.process.wait(patience if connection.packing else min(patience, _END_PATIENCE))
     except subprocess.TimeoutExpired:
+        if connection.packing is None:
+            return WorkerRefused(host=name, reason=f"its worker did not end within {_END_PATIENCE:.0f} s")
         return WorkerRefused(host=name, reason=f"the commit was not stored within {_SEND_PATIENCE:.0f} s")
     if connection.packing is not None and connection.packing.wait() and not code:
         return WorkerRefused(host=name, reason="the commit cannot be packed")

@@ -6,10 +6,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from agent_dev.bundle import manifest
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import BadTicket, UsageError
+from agent_dev.version_range import VersionRange, parse_range
 
-FORMAT, VERSION = "agent-dev ticket", 1
+FORMAT = "agent-dev ticket"
+PROTOCOL = VersionRange(1, 1)  # versions of greeting, ticket and result
 MAX_TICKET = 512 << 10  # bytes
 SENT_OPTIONS = ("net", "prompt", "allow", "deny", "limit", "env")  # options of a run that mean the same on every machine
 _KINDS = ("agent", "command", "agent or command")  # as in run.request, which reads files
@@ -17,8 +20,8 @@ _LISTS = ("allow", "deny", "limit", "env")
 _KEPT_HERE = ("directory", "config", "debug", "quiet", "plain", "merge", "name")  # options that only concern this machine
 _FIELDS = frozenset(
     (
-        *("format", "version", "id", "commit", "branch", "name", "directory", "arguments", "kind", "validations", "timeout"),
-        *("options", "score"),
+        *("format", "version", "bundle", "id", "commit", "branch", "name", "directory", "arguments", "kind", "validations"),
+        *("timeout", "options", "score"),
     )
 )
 _ID = re.compile(r"[A-Za-z0-9-]{1,80}", re.ASCII).fullmatch
@@ -31,7 +34,10 @@ _MAX_TIMEOUT = 1 << 40  # ms
 
 @dataclass(frozen=True, slots=True)
 class Ticket:
-    """A transaction for a worker. `name` and `branch` of the checkout ("": a detached HEAD); `directory` below it; ms."""
+    """A transaction for a worker. `name` and `branch` of the checkout ("": a detached HEAD); `directory` below it; ms.
+
+    `version`: of the protocol; `bundle`: versions of a bundle that the coordinator reads.
+    """
 
     id: str
     commit: str
@@ -44,6 +50,8 @@ class Ticket:
     timeout: int = 0
     options: RunOptions = RunOptions()  # noqa: RUF009  (a frozen value)
     score: str = ""  # a shell command that prints the score; empty: none
+    version: int = PROTOCOL.newest
+    bundle: VersionRange = manifest.VERSIONS
 
 
 def encode_ticket(ticket: Ticket) -> str:
@@ -51,7 +59,8 @@ def encode_ticket(ticket: Ticket) -> str:
     options = ticket.options.as_dict()
     value = {
         "format": FORMAT,
-        "version": VERSION,
+        "version": ticket.version,
+        "bundle": ticket.bundle.encode(),
         "id": ticket.id,
         "commit": ticket.commit,
         "branch": ticket.branch,
@@ -75,17 +84,35 @@ def parse_ticket(line: bytes) -> Ticket:
         raise BadTicket(reason="it is not one line of JSON") from None
     _require(isinstance(value, dict) and value.get("format") == FORMAT, "it is not a ticket of agent-dev")
     version = value.get("version")
-    _require(
-        type(version) is int and version == VERSION,
-        f"it has version {str(version)[:20]}, and this agent-dev knows version {VERSION}",
-    )
+    _require(version in PROTOCOL, _wrong_version(version))
     try:
         return _checked(value)
     except (KeyError, TypeError, AttributeError) as error:
         raise BadTicket(reason=f"a value is missing or of the wrong type ({error})") from None
 
 
+def _wrong_version(version: Any) -> str:
+    if type(version) is not int:
+        return "its version is not valid"
+    side = "on the worker" if version > PROTOCOL.newest else "on the machine that sent it"
+    return f"it has version {str(version)[:20]}, and the worker reads {PROTOCOL}: upgrade agent-dev {side}"
+
+
+def _bundle_versions(value: Any) -> VersionRange:
+    """Return the versions of a bundle that the coordinator reads, one of which this worker writes."""
+    versions = parse_range(value)
+    if versions is None:
+        raise BadTicket(reason="its versions of a bundle are not valid")
+    side = "on the worker" if versions.oldest > manifest.VERSIONS.newest else "on the machine that sent it"
+    _require(
+        versions.highest_common(manifest.VERSIONS) is not None,
+        f"it wants bundles of version {versions}, and the worker writes {manifest.VERSIONS}: upgrade agent-dev {side}",
+    )
+    return versions
+
+
 def _checked(value: Mapping[str, Any]) -> Ticket:
+    bundle = _bundle_versions(value["bundle"])
     _require(value.keys() <= _FIELDS, "it has unknown fields")
     _require(bool(_ID(value["id"])), "its id is not valid")
     _require(bool(_COMMIT(value["commit"])), "its commit is not valid")
@@ -111,6 +138,8 @@ def _checked(value: Mapping[str, Any]) -> Ticket:
         timeout=timeout,
         options=_options(value["options"]),
         score=score,
+        version=value["version"],
+        bundle=bundle,
     )
 
 

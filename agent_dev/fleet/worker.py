@@ -135,7 +135,7 @@ def _cancel(child: ChildTransaction) -> None:
 
 
 def _write_bundle(ticket: Ticket, attempt: TransactionAttempt, target: int, context: CommandContext) -> None:
-    task = answer.encode_task(ticket.id, attempt.result)
+    task = answer.encode_task(ticket.id, attempt.result, ticket.version)
     with os.fdopen(os.dup(target), "wb", buffering=1 << 20) as file:
         if attempt.session is None:
             file.write(empty_bundle(ticket, task))
@@ -144,18 +144,25 @@ def _write_bundle(ticket: Ticket, attempt: TransactionAttempt, target: int, cont
         try:
             export = SessionExport(session, store.read_record(session), context.environ)
             try:
-                export.write(export.collect(task), b"", file)
+                export.write(export.collect(task, _bundle_version(ticket)), b"", file)
             finally:
                 export.close()
         finally:
             store.unlock_session(session)
 
 
+def _bundle_version(ticket: Ticket) -> int:
+    """Return the version of the bundle for a ticket, whose reader and this worker have one in common."""
+    version = ticket.bundle.highest_common(manifest.VERSIONS)
+    assert version is not None  # noqa: S101  (checked with the ticket)
+    return version
+
+
 def empty_bundle(ticket: Ticket, task: dict[str, object]) -> bytes:
     """Return the bundle of a transaction that changed nothing, and so has no session."""
     value = {
         "format": manifest.FORMAT,
-        "version": manifest.VERSION,
+        "version": _bundle_version(ticket),
         "made": {"host": os.uname().nodename[:300], "program": __version__},
         "session": {
             "name": "",

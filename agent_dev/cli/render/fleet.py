@@ -12,6 +12,7 @@ from agent_dev.transaction.result import MERGED, TransactionResult
 
 _CLEAR = "\r\x1b[K"
 _LONGEST = 500  # characters of a message
+_FALLBACK = 80  # columns of a terminal that has no size, such as one made by script(1)
 
 
 class FleetReporter:
@@ -38,7 +39,7 @@ class FleetReporter:
         if not self._has_line:
             return
         try:
-            columns = os.get_terminal_size(2).columns
+            columns = os.get_terminal_size(2).columns or _FALLBACK
         except OSError:
             return  # the terminal is gone
         line = cut_text(progress_text(table, seconds, columns - 1), columns - 1)

@@ -26,7 +26,7 @@ from tests.harness.trees import DIRECTORY, FILE, Node, Tree
 
 BEFORE: Tree = {b"d": Node(DIRECTORY, b"", 0o750), b"d/x": Node(FILE, b"x"), b"gone": Node(FILE, b"z")}
 AFTER: Tree = {b"d": Node(DIRECTORY, b"", 0o750), b"d/x": Node(FILE, b"y"), b"new": Node(FILE, b"new")}
-GIT: dict[str, Any] = {"format": "sha1", "before": {}, "after": {}, "size": 0, "digest": "0" * 64}
+GIT: dict[str, Any] = {"root": 0, "format": "sha1", "before": {}, "after": {}, "size": 0, "digest": "0" * 64}
 Change = Callable[[dict[str, Any]], object]
 
 
@@ -63,7 +63,7 @@ def base(**values: object) -> Change:
 
 def ref(name: str, value: object = "a" * 40) -> Change:
     """Return a change that adds a ref of the agent."""
-    return lambda manifest: manifest.update(git={**GIT, "after": {name: value}})
+    return lambda manifest: manifest.update(git=[{**GIT, "after": {name: value}}])
 
 
 def top(**values: object) -> Change:
@@ -199,11 +199,11 @@ TOP: tuple[dict[str, object], ...] = (
     {"task": {}},
     {"task": {"id": 1, "result": {}}},
     {"made": {"host": 1, "program": ""}},
-    {"git": {**GIT, "after": {"HEAD": "ref: ../../x"}}},
-    {"git": {**GIT, "after": {"refs/heads/x": "a" * 39}}},
-    {"git": {**GIT, "size": -1}},
-    {"git": {**GIT, "format": "md5"}},
-    {"git": {**GIT, "after": []}},
+    {"git": [{**GIT, "after": {"HEAD": "ref: ../../x"}}]},
+    {"git": [{**GIT, "after": {"refs/heads/x": "a" * 39}}]},
+    {"git": [{**GIT, "size": -1}]},
+    {"git": [{**GIT, "format": "md5"}]},
+    {"git": [{**GIT, "after": []}]},
 )
 BASES: tuple[dict[str, object], ...] = (
     {"path": "../x"},
@@ -243,7 +243,7 @@ def changes() -> Iterator[tuple[str, Change]]:
     )
 
 
-FORGED = dict(changes())
+FORGED = tuple(changes())
 
 
 def refuse(data: bytes, context: CommandContext, find_signer: importing.FindSigner = lambda *_: "somebody") -> str:
@@ -263,11 +263,22 @@ def test_there_are_more_than_a_hundred_forged_ones() -> None:
 
 def test_a_forged_manifest_is_refused(good: bytes, context: CommandContext) -> None:
     value = checksummed_json.loads(bundles.members(good)[0][1])
-    for name, change in FORGED.items():
+    for name, change in FORGED:
         changed = copy.deepcopy(value)
         change(changed)
         assert changed != value
-        assert "refused" in refuse(with_manifest(good, changed), context), name
+        message = refuse(with_manifest(good, changed), context)
+        assert ("the ref " if name.startswith("ref ") else "refused") in message, name
+
+
+@pytest.mark.parametrize(("version", "side"), [(99, "here"), (0, "where it was made")])
+def test_a_bundle_of_another_version_says_which_side_to_upgrade(
+    good: bytes, context: CommandContext, version: int, side: str
+) -> None:
+    value = checksummed_json.loads(bundles.members(good)[0][1]) | {"version": version, "in_its_version": 1}
+    assert refuse(with_manifest(good, value), context).endswith(
+        f"version {version}, and this agent-dev reads 1: upgrade agent-dev {side}"
+    )
 
 
 def test_the_unchanged_one_is_accepted(good: bytes, context: CommandContext) -> None:

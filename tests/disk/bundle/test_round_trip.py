@@ -4,8 +4,10 @@ import os
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 
+from agent_dev.cli.screen.review_source import ReviewSource
 from agent_dev.fs.entry import FileType
 from tests.disk.bundle import bundles
 from tests.harness import trees
@@ -42,6 +44,20 @@ def test_merging_here_equals_merging_there(drawn: tuple[Tree, Tree, frozenset[by
 def test_the_same_session_gives_the_same_bytes(tmp_path: Path) -> None:
     with EndedSession(tmp_path, BEFORE, trees.upper_of(BEFORE, AFTER)) as session:
         assert bundles.exported(session) == bundles.exported(session)
+
+
+@pytest.mark.parametrize(("signature", "origin"), [(b"", "unsigned"), (b"x", "signed by eve\N{SYMBOL FOR ESCAPE}@here")])
+def test_the_screen_shows_the_signer_and_the_host(tmp_path: Path, signature: bytes, origin: str) -> None:
+    with EndedSession(tmp_path, BEFORE, trees.upper_of(BEFORE, AFTER)) as session:
+        data = bundles.exported(session, signature)
+        context = bundles.context_at(session.real, tmp_path / "other-state")
+        with bundles.reopened(bundles.imported(data, context, lambda *_: "eve\x1b@here"), context) as other:
+            review = other.review()
+            try:
+                shown = ReviewSource(review, other.store).command[0]
+            finally:
+                review.close()
+    assert shown == f"[{origin}, from {os.uname().nodename}]"
 
 
 def test_a_file_edited_there_is_merged_three_ways(tmp_path: Path) -> None:

@@ -1,12 +1,27 @@
 """`--on ENGINE` without a cluster: the engine runs the worker on this machine."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.harness.program import PROGRAM, AgentDev, processes, wait_until
 from tests.sandbox.fleet.laws import run, tasks
+
+OTHER_WORKER = """#!{python}
+import sys
+sys.path.insert(0, {root!r})
+import agent_dev
+agent_dev.__version__ = "9.9"
+from agent_dev.version_range import VersionRange
+from agent_dev.bundle import manifest
+manifest.VERSIONS = VersionRange(*{bundle})
+from agent_dev.fleet import ticket
+ticket.PROTOCOL = VersionRange(*{protocol})
+from agent_dev.cli.main import main
+main()
+"""
 
 
 @pytest.fixture
@@ -54,3 +69,40 @@ def test_attempts_run_on_an_engine_and_keep_its_name(engine: AgentDev) -> None:
     assert (document["state"], document["best"]) == ("proposed", 1), done.stderr
     assert [(one["host"], one["score"]) for one in document["attempts"]] == [("lab", 7)] * 2
     assert json.loads(engine.do("tx", "--json", "--compare", "fix-2")) == document
+
+
+def use_worker(engine: AgentDev, folder: Path, protocol: tuple[int, int], bundle: tuple[int, int]) -> None:
+    """Let the engine `lab` run an agent-dev of another version, with these versions of the protocol and of bundles."""
+    worker, root = folder / "worker", str(Path(__file__).parents[3])
+    worker.write_text(OTHER_WORKER.format(python=sys.executable, root=root, protocol=protocol, bundle=bundle))
+    worker.chmod(0o755)
+    config = Path(engine.env["XDG_CONFIG_HOME"]) / "agent-dev/config.yaml"
+    config.write_text(f"worker: {worker}\nengines:\n  lab: env LC_ALL=C\n")
+
+
+@pytest.mark.parametrize(("protocol", "bundle"), [((1, 2), (1, 3)), ((0, 1), (0, 1))])
+def test_a_worker_of_another_version_is_used_if_the_formats_overlap(
+    engine: AgentDev, tmp_path: Path, protocol: tuple[int, int], bundle: tuple[int, int]
+) -> None:
+    use_worker(engine, tmp_path, protocol, bundle)
+    document, done = run(engine, "lab", tasks(tmp_path, "echo 1 >f1", "true"))
+    assert (document["exit"], (engine.repo / "f1").read_text()) == (0, "1\n"), done.stderr
+    assert "agent-dev 9.9" in engine.do("doctor", "--on", "lab")
+
+
+@pytest.mark.parametrize(
+    ("protocol", "bundle", "reason"),
+    [
+        ((2, 3), (1, 1), "version 2 to 3 of the protocol, this machine 1: upgrade agent-dev here"),
+        ((0, 0), (1, 1), "version 0 of the protocol, this machine 1: upgrade agent-dev on lab"),
+        ((1, 1), (2, 2), "version 2 of bundles, this machine 1: upgrade agent-dev here"),
+    ],
+)
+def test_a_worker_without_a_common_version_says_which_side_to_upgrade(
+    engine: AgentDev, tmp_path: Path, protocol: tuple[int, int], bundle: tuple[int, int], reason: str
+) -> None:
+    use_worker(engine, tmp_path, protocol, bundle)
+    done = engine("tx", "--many", tasks(tmp_path, "echo 1 >f1"), "--on", "lab")
+    assert (done.returncode, done.stderr) == (125, f"agent-dev: lab cannot be used: it has {reason}\n")
+    assert reason in engine("doctor", "--on", "lab").stdout
+    assert not (engine.repo / "f1").exists()

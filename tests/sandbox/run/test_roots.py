@@ -101,3 +101,25 @@ def test_the_roots_acl_is_the_same_inside(agent_dev: AgentDev) -> None:
     os.setxattr(agent_dev.repo, "system.posix_acl_access", acl(os.getuid()))
     code = "import json, os; print(json.dumps(os.getxattr('.', 'system.posix_acl_access').hex()))"
     assert agent_dev.run_python_inside(code) == acl(os.getuid() or INSIDE_UID).hex()  # the kernel maps the user's own id
+
+
+def test_a_root_of_a_profile_is_reviewed_and_merged_with_the_others(agent_dev: AgentDev, tmp_path: Path) -> None:
+    library = tmp_path / "library"
+    agent_dev.git("init", "-q", library)
+    (library / "file").write_text("before\n")
+    agent_dev.git("add", "-A", cwd=library)
+    agent_dev.git("commit", "-qm", "before", cwd=library)
+    profile = tmp_path / "both.yaml"
+    profile.write_text(f"overlay: ['{library}']\n")
+    script = (
+        f"echo new >new; cd {library}; echo after >file; git -c user.name=a -c user.email=a@b commit -qam agent; echo more >more"
+    )
+    done = agent_dev("--no-merge", "--profile", profile, "--", "sh", "-c", script)
+
+    assert done.returncode == 0, done.stderr
+    assert (library / "file").read_text() == "before\n"
+    assert agent_dev.status(cwd=library)["root"] == str(agent_dev.repo)
+    agent_dev.do("merge", "--commits")
+    assert agent_dev.git("log", "-1", "--format=%s", cwd=library) == "agent\n"
+    agent_dev.do("merge", "--all")
+    assert [(folder / name).exists() for folder, name in ((agent_dev.repo, "new"), (library, "more"))] == [True, True]

@@ -37,7 +37,12 @@ def test_a_ticket_is_one_line_and_is_read_as_it_was_written() -> None:
     "change",
     [
         {"version": 2},
+        {"version": 0},
         {"version": True},
+        {"bundle": [2, 3]},
+        {"bundle": [0, 0]},
+        {"bundle": [1, 0]},
+        {"bundle": 1},
         {"format": "other"},
         {"id": "../x"},
         {"id": 5},
@@ -136,7 +141,20 @@ def test_a_greeting_is_read_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"version": 9}, {"processors": "8"}, {"known": ["x"]}, {"known": None}, {"has_commit": 1}, {"program": 0}]
+    "change",
+    [
+        {"protocol": [9, 9]},
+        {"protocol": [2, 1]},
+        {"protocol": [True, 1]},
+        {"protocol": 1},
+        {"bundle": None},
+        {"bundle": [0, 1 << 40]},
+        {"processors": "8"},
+        {"known": ["x"]},
+        {"known": None},
+        {"has_commit": 1},
+        {"program": 0},
+    ],
 )
 def test_a_greeting_that_nobody_writes_is_refused(change: dict[str, Any]) -> None:
     value = json.loads(answer.encode_greeting(WorkerGreeting("0.1.0", 8, True))) | change
