@@ -38,7 +38,7 @@ def _run_inside(
     with tempfile.TemporaryDirectory(prefix="agent-dev-install-") as folder:
         own = find_registries(users.home_directory(environ), environ)
         if own.left_out:
-            notice(f"not passed, because they contain passwords: {', '.join(own.left_out)}")
+            notice(f"not passed, because they contain passwords or variables: {', '.join(own.left_out)}")
         inside = options.replace(
             directory=folder,
             home=agent.home,

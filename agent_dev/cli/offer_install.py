@@ -7,10 +7,12 @@ from agent_dev.agents import catalogue
 from agent_dev.agents.catalogue import Agent
 from agent_dev.agents.install import install_agent
 from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
+from agent_dev.agents.registries import has_npm_token
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify, warn
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS
+from agent_dev.linux import users
 from agent_dev.sanitize import visible
 
 _REASONS = {
@@ -45,6 +47,8 @@ def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[s
         wanted = f" {version}" if version else ""
         remaining = f"; {visible(installed.version)} remains installed" if installed.version else ""
         warn(f"{agent.name}{wanted} is not installed: {reason}{remaining}")
+        if code not in _REASONS and agent.entry.npm and has_npm_token(users.home_directory(environ), environ):
+            warn(f"hint: if your registry needs your token: agent-dev --ro ~/.npmrc install {agent.name}")
         return FAILURE
     notify(f"{agent.name} {visible(installed.version)} is installed; to start it: agent-dev {agent.name}")
     return SUCCESS

@@ -92,7 +92,10 @@ def _check(name: str, value: str) -> None:
     if name in ("--env", "--share", "--allow", "--deny", "--publish"):
         _check_against_schema(name, value.partition("=")[0] if name == "--env" else value)
     if name == "--net" and value not in NETS:
-        raise UsageError(message=f"--net {value}: expected {', '.join(NETS[:-1])} or {NETS[-1]}", hint="--net none")
+        from agent_dev.config import validators  # rare
+
+        similar = validators.closest_match(value, NETS) or "none"
+        raise UsageError(message=f"--net {value}: expected {', '.join(NETS[:-1])} or {NETS[-1]}", hint=f"--net {similar}")
     if name in ("--name", "--worktree"):
         check_session_name(value, f"{name} ", f"{name} fix-login")
 

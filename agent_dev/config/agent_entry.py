@@ -14,10 +14,12 @@ class AgentEntry:
     variables with its keys. `login`: files of its login. `memory` to `plugins`: files of the user's that `home --import`
     offers; `PATH#KEY` is one key of a file. `hosts`: network rules of what it talks to; `telemetry`: of what it sends reports
     to. `resume`: words that continue its last conversation. `fork`: words that continue a copy of it, for a copied session.
-    `prompt`: words that start it with a prompt. `task`: words that do a prompt without a terminal, and exit. `bare`:
-    subcommands, or first words of a prompt, without its standing options. `leaves`: patterns of files that it leaves in the
-    repository. `instructions`, `instructions_set`, `instructions_files`: options, variables and files by which it learns how
-    the sandbox works (`config/agent_instructions.py`). `seed`: files that its home gets unless it has them.
+    `prompt`: words that start it with a prompt. `task`: words that do a prompt without a terminal, and exit.
+    `task_resume`: the words in place of `resume` after the subcommand with which `task` begins; `fork` then follows it,
+    too. `bare`: subcommands, or first words of a prompt, without its standing options. `leaves`: patterns of files that it
+    leaves in the repository. `instructions`, `instructions_set`, `instructions_files`: options, variables and files by
+    which it learns how the sandbox works (`config/agent_instructions.py`). `seed`: files that its home gets unless it has
+    them.
     """
 
     npm: str = ""
@@ -39,6 +41,7 @@ class AgentEntry:
     fork: tuple[str, ...] = ()
     prompt: tuple[str, ...] = ()
     task: tuple[str, ...] = ()
+    task_resume: tuple[str, ...] = ()
     bare: tuple[str, ...] = ()
     leaves: tuple[str, ...] = ()
     instructions: tuple[str, ...] = ()

@@ -206,7 +206,9 @@ def _check_credentials(found: CheckResults, key: str, node: Node) -> object:
 _SSH: "dict[str, Check]" = {"hosts": list_of(check_ssh_host), "keys": list_of(check_ssh_key), "sign_git": check_flag}
 _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),
-    **dict.fromkeys(("keys", "resume", "fork", "prompt", "task", "bare", "leaves", "instructions"), list_of(check_line)),
+    **dict.fromkeys(
+        ("keys", "resume", "fork", "prompt", "task", "task_resume", "bare", "leaves", "instructions"), list_of(check_line)
+    ),
     "hosts": list_of(check_network_rule()),
     "telemetry": list_of(check_network_rule(is_deny=True)),
     **dict.fromkeys(("login", *IMPORT_KINDS), list_of(check_path_in_home)),

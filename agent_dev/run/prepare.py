@@ -183,13 +183,18 @@ def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...
         return request.command
     words, agent = request.arguments, dict(profile.agent)
     is_agent = is_profile and bool(profile.command)
-    if is_agent and request.continues and agent.get("resume"):
-        words = (words[0], *((request.forks and agent.get("fork")) or agent["resume"]))
     prompt = request.options.prompt or request.review_notes.decode()
-    form = _prompt_form(agent, continues=request.continues) if is_agent else ()
+    continues = is_agent and request.continues and bool(agent.get("resume"))
+    form = _prompt_form(words[0], agent, continues=continues) if is_agent and prompt else ()
+    if continues:
+        fork = agent.get("fork") if request.forks else ()
+        if _has_subcommand(form) and form == tuple(agent.get("task", ())):
+            words, form = words[:1], (form[0], *(fork or agent["task_resume"]), *form[1:])
+        else:
+            words = (words[0], *(fork or agent["resume"]))
     if request.options.prompt and not form:
         raise UsageError(message=f"{words[0]} has no known way to take a prompt", hint=f"agent-dev {words[0]} ARGUMENTS")
-    given = tuple(word.replace("{prompt}", prompt) for word in form) if prompt else ()
+    given = tuple(word.replace("{prompt}", prompt) for word in form)
     if not is_agent:
         return words
     is_bare = any(word in agent.get("bare", ()) for word in (*words[1:2], *given[:1]))
@@ -197,11 +202,19 @@ def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...
     return (*standing, *words[1:], *given)
 
 
-def _prompt_form(agent: "dict[str, Any]", *, continues: bool) -> tuple[str, ...]:
-    """Return the words of a prompt: without a terminal those of a task, unless a subcommand would follow `resume`."""
+def _prompt_form(name: str, agent: "dict[str, Any]", *, continues: bool) -> tuple[str, ...]:
+    """Return the words of a prompt: without a terminal those of a task. Raises UsageError if these cannot continue."""
     prompt, task = agent.get("prompt", ()), agent.get("task", ())
-    is_usable = bool(task) and not (continues and task[0][0] not in "-{")
-    return tuple(task if is_usable and not (os.isatty(0) and os.isatty(1)) else prompt)
+    if not task or (os.isatty(0) and os.isatty(1)):
+        return tuple(prompt)
+    if continues and _has_subcommand(task) and not agent.get("task_resume"):
+        message = f"without a terminal, {name} cannot continue its conversation with a prompt"
+        raise UsageError(message=message, hint="agent-dev -p PROMPT resume --fresh")
+    return tuple(task)
+
+
+def _has_subcommand(words: tuple[str, ...]) -> bool:
+    return bool(words) and words[0][0] not in "-{"
 
 
 def _expand_fields(settings: Settings, home: str, root: str) -> Settings:

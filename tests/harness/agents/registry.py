@@ -21,12 +21,17 @@ class Registry(TestServer):
     def __init__(self, npm: Mapping[str, list[str]], pypi: Mapping[str, list[str]]) -> None:
         self.npm, self.pypi = dict(npm), dict(pypi)
         self.paths: list[str] = []
-        super().__init__(PathListener(self.answer))
+        self._files = PathListener(self.answer)
+        super().__init__(self._files)
 
     @property
     def environment(self) -> dict[str, str]:
         """Return the variables with which npm and pip use only this registry."""
         return {"NPM_CONFIG_REGISTRY": self.url, "PIP_INDEX_URL": f"{self.url}/simple", "PIP_TRUSTED_HOST": "127.0.0.1"}
+
+    def require_token(self, token: str) -> None:
+        """Answer only requests with this token."""
+        self._files.token = token
 
     def answer(self, path: str) -> bytes | None:
         """Return the content at a path, None if there is none."""

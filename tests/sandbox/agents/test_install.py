@@ -216,7 +216,7 @@ def test_a_password_of_a_registry_is_not_passed(agent_dev: AgentDev, registry: R
     script = "env; cat ~/.npmrc"
     write_profile(agent_dev, "spy", "command: spy\nagent: {npm: noder}\n")
     done = agent_dev("install", "spy")
-    assert "because they contain passwords: NPM_CONFIG_REGISTRY" in done.stderr
+    assert "because they contain passwords or variables: NPM_CONFIG_REGISTRY" in done.stderr
     assert "canary" not in done.stdout + done.stderr + agent_dev("--", "sh", "-c", script).stdout
 
 
@@ -259,14 +259,39 @@ def test_a_prompt_without_a_terminal_is_a_task(agent_dev: AgentDev, registry: Re
         assert "--standing|--say|fix it" in terminal.text()
 
 
-@pytest.mark.parametrize(("task", "printed"), [("do", "--say|more"), ("--do", "--do|more")])
-def test_a_subcommand_of_a_task_does_not_follow_resume(agent_dev: AgentDev, registry: Registry, task: str, printed: str) -> None:
-    write_profile(agent_dev, "noder", PROFILES["noder"] + f'  task: [{task}, "{{prompt}}"]\n')
+@pytest.mark.parametrize(
+    ("task", "printed"),
+    [
+        ("task: [--do, '{prompt}']", "--again|--do|more"),
+        ("task: [do, '{prompt}']\n  task_resume: [--on]", "do|--on|more"),
+        ("task: [--do, '{prompt}']\n  task_resume: [--on]", "--again|--do|more"),
+    ],
+)
+def test_a_task_continues_in_the_form_that_its_subcommand_needs(
+    agent_dev: AgentDev, registry: Registry, task: str, printed: str
+) -> None:
+    write_profile(agent_dev, "noder", PROFILES["noder"] + f"  {task}\n")
     assert agent_dev("install", "noder", env=registry.environment).returncode == 0
     program = agent_dev.agent_home / ".local/agent/lib/node_modules/noder/program.js"
     program.write_text(program.read_text() + 'require("fs").writeFileSync("log", "x");\n')
     agent_dev("--no-merge", "noder")
-    assert agent_dev("-p", "more", "resume").stdout == f"--standing|--again|{printed}\n"
+    assert agent_dev("-p", "more", "resume").stdout == f"--standing|{printed}\n"
+
+
+def test_a_task_that_cannot_continue_is_refused(agent_dev: AgentDev, registry: Registry) -> None:
+    """Its prompt for a terminal would start a screen without one, and wait forever."""
+    write_profile(agent_dev, "noder", PROFILES["noder"] + '  task: [do, "{prompt}"]\n')
+    install_logger(agent_dev, registry)
+    agent_dev("--no-merge", "noder")
+    done = agent_dev("-p", "more", "resume")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "without a terminal, noder cannot continue its conversation" in done.stderr
+    agent_dev.do("--no-merge", "-p", "more", "resume", "--fresh")
+    assert "do|more" in agent_dev.do("diff")
+    argv: list[str | Path] = [PROGRAM, "--no-merge", "-p", "more", "resume"]
+    with Terminal(argv, cwd=agent_dev.repo, env=agent_dev.terminal_environment()) as terminal:
+        assert terminal.wait_exit() == 0
+        assert "--standing|--again|--say|more" in terminal.text()
 
 
 def test_the_value_of_an_env_option_stays_as_typed(agent_dev: AgentDev) -> None:

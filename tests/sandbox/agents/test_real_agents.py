@@ -30,6 +30,7 @@ CHANGED = {"aider": "made.txt"}  # it has no tools: it edits the file of its ans
 LOGIN_FIRST = ("droid",)  # its screen wants its own login, before any prompt
 TYPED = ("aider", "cline", "kimi")  # with a prompt as an argument, they do this task and exit
 PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
+COPIED = ("kilo", "opencode")  # their task begins with a subcommand, after which the conversation continues
 PASTING = {  # the text by which an agent shows an image that was pasted
     "claude": "[Image #1]",
     "gemini": ".png",
@@ -160,6 +161,22 @@ def test_ctrl_v_pastes_an_image(installed: AgentDev, agent: str, tmp_path: Path)
             terminal.wait_exit()
     assert installed("discard", "pasted").returncode == 0
     assert any("image/png" in call for call in clipboard.calls())
+
+
+def test_a_copy_goes_on_without_a_terminal(installed: AgentDev, agent: str) -> None:
+    """A copied session takes a prompt twice, and exits. Tried for the agents in COPIED."""
+    if agent not in COPIED:
+        return
+    with AnyModel(SECOND, SETUPS[agent]("").text) as model:
+        setup, words = setup_for(agent, model, installed)
+        assert installed("--no-merge", "--name", "first", *words, timeout=240).returncode == 0
+        assert installed("fork", "first", "--name", "copy").returncode == 0
+        for prompt in ("more", "yet more"):
+            before = len(model.paths)
+            done = installed("--no-merge", "-p", prompt, *setup.options(), "resume", "copy", timeout=120)
+            assert done.returncode == 0, done.stdout + done.stderr
+            assert len(model.paths) > before
+    assert installed("discard", "first", "copy").returncode == 0
 
 
 def test_two_at_once_leave_its_state_files_intact(installed: AgentDev, agent: str) -> None:

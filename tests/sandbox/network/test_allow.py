@@ -215,6 +215,7 @@ def test_a_bad_rule_in_a_file_is_one_clear_line(agent_dev: AgentDev, text: str, 
         (("--allow", "example.org"), 125, "--allow has no effect with net: host"),
         (("--net", "none", "--deny", "example.org"), 125, "--deny has no effect with net: none"),
         (("--net", "some"), 2, "expected host, none, allow, ask or learn"),
+        (("--net", "alow"), 2, "hint: --net allow\n"),
     ],
 )
 def test_bad_options_are_one_clear_line(agent_dev: AgentDev, words: tuple[str, ...], code: int, problem: str) -> None:
