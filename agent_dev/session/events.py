@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.session import hash_chain, store
-from agent_dev.session.hash_chain import ChainEnd
+from agent_dev.session.hash_chain import ChainEnd, LogRows
 
 START, END, CHECKPOINT, ROLLBACK, TRANSACTION = "start", "end", "checkpoint", "rollback", "transaction"
 SSH = "ssh"  # a request to the filter of the ssh-agent
@@ -85,7 +85,7 @@ def _chain_at(path: str, count: int) -> str:
 class LogContents:
     """The valid lines of a log, and the problem with the rest."""
 
-    rows: tuple[dict[str, Any], ...]
+    rows: LogRows
     problem: str = ""
     dropped: int = 0  # lines not logged, since the log or the disk was full
 

@@ -7,10 +7,15 @@ it, and the count reveals truncation.
 import hashlib
 import json
 import os
+from itertools import islice
 from typing import Any
 
 from agent_dev.linux import streams
 from agent_dev.value import Value
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 MAX_LOG_SIZE = 64 << 20  # bytes: beyond that, plain `allow` rows are dropped; all rows beyond 1.5 times that
 _FIRST = "0" * 64
@@ -100,18 +105,53 @@ def _chain(before: str, line: str) -> str:
     return hashlib.sha256(before.encode() + line.encode()).hexdigest()
 
 
+class LogRows:
+    """The valid rows of a log, read again by each loop over them: in memory, those of a full log take 400 MiB."""
+
+    def __init__(self, path: str, count: int, decision: str = "") -> None:
+        """`count`: of the lines; `decision`: only rows with this one, "" for all."""
+        self._path, self._count, self._decision = path, count, decision
+
+    def with_decision(self, decision: str) -> "LogRows":
+        """Return the rows with this decision."""
+        return LogRows(self._path, self._count, decision)
+
+    def __iter__(self) -> "Iterator[dict[str, Any]]":
+        return (row for row in map(_row, self._lines()) if self._decision in ("", row.get("decision")))
+
+    def by_time(self) -> "Iterator[dict[str, Any]]":
+        """Yield the rows in the order of their `time`, in ns; those without one come first."""
+        places, offset = list[tuple[int, int]](), 0
+        for line in self._lines():
+            places.append((_time(_row(line)), offset))
+            offset += len(line)
+        if not places:
+            return
+        places.sort()
+        with open(self._path, "rb") as file:
+            for _, at in places:
+                file.seek(at)
+                row = _row(file.readline())
+                if self._decision in ("", row.get("decision")):
+                    yield row
+
+    def _lines(self) -> "Iterator[bytes]":
+        if self._count:
+            with open(self._path, "rb") as file:
+                yield from islice(file, self._count)
+
+
 class VerifiedLog(Value):
     """The valid part of a log: its rows, its end, and the problem after that."""
 
-    rows: "tuple[dict[str, Any], ...]"
+    rows: LogRows
     end: ChainEnd
     problem: str = ""
 
 
 def verify(path: str) -> VerifiedLog:
     """Read a log and verify its chain; a missing log is empty. Truncation is detected by session/events."""
-    rows: list[dict[str, Any]] = []
-    chain, problem = _FIRST, ""
+    count, chain, problem = 0, _FIRST, ""
     try:
         with open(path, "rb") as file:
             for line in file:
@@ -120,9 +160,21 @@ def verify(path: str) -> VerifiedLog:
                 if recorded != _chain(chain, json.dumps(row)):
                     raise ValueError
                 chain = recorded
-                rows.append(row)
+                count += 1
     except FileNotFoundError:
         pass
     except (OSError, ValueError, KeyError, AttributeError, TypeError):
-        problem = f"it was changed after line {len(rows)}"
-    return VerifiedLog(tuple(rows), ChainEnd(len(rows), chain), problem)
+        problem = f"it was changed after line {count}"
+    return VerifiedLog(LogRows(path, count), ChainEnd(count, chain), problem)
+
+
+def _row(line: bytes) -> "dict[str, Any]":
+    """Return the row of a verified line."""
+    row: dict[str, Any] = json.loads(line)
+    del row["chain"]
+    return row
+
+
+def _time(row: "dict[str, Any]") -> int:
+    time_ns = row.get("time")
+    return time_ns if isinstance(time_ns, int) else 0

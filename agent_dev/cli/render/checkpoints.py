@@ -175,17 +175,19 @@ def print_rollback(one: ListedSession, result: RollbackResult, *, as_json: bool)
 def print_log(one: ListedSession, found: LogContents, *, kind: str, as_json: bool, palette: Palette = PLAIN) -> None:
     """Print a session's events, its agent's commands or its connections."""
     if as_json:
-        document = {"version": 1, "session": one.session.id, kind: list(found.rows)}
+        document = {"version": 1, "session": one.session.id, kind: iter(found.rows)}
         print_json({**document, "left_out": found.dropped, "problem": found.problem or None})
         return
-    for row in sorted(found.rows, key=_row_time):  # the start may be logged after the first checkpoint
+    is_empty = True
+    for row in found.rows.by_time():  # the start may be logged after the first checkpoint
+        is_empty = False
         text = _DESCRIBE[kind](row, one.record["root"])
         time_ns = row.get("time")
         when = palette.paint(_when(time_ns), OutputTone.DIM) + "  " if isinstance(time_ns, int) else ""
         print_line(f"{when}{visible(text)}".rstrip())
     if found.dropped:
         print_line(f"{found.dropped:,} more were not logged: the log or the disk was full")
-    elif not found.rows and not found.problem:
+    elif is_empty and not found.problem:
         print_line(f"session {one.name} has no {kind}")
 
 
@@ -194,11 +196,6 @@ _DESCRIBE: dict[str, Callable[[Mapping[str, object], str], str]] = {
     "commands": describe_command,
     "connections": lambda row, _: describe_connection(row),
 }
-
-
-def _row_time(row: dict[str, object]) -> int:
-    time_ns = row.get("time")
-    return time_ns if isinstance(time_ns, int) else 0
 
 
 def print_changes(one: ListedSession, found: Sequence[CheckpointChanges], *, as_json: bool) -> None:

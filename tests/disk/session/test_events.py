@@ -47,7 +47,7 @@ def test_lines_dropped_from_a_full_log_are_counted_and_reported(
     monkeypatch.setattr(hash_chain, "MAX_LOG_SIZE", 1)
     for number in range(3):
         events.log_event(session, "checkpoint", checkpoint=number)
-    assert (len(reported(session).rows), reported(session).dropped, reported(session).problem) == (4, 3, "")
+    assert (len([*reported(session).rows]), reported(session).dropped, reported(session).problem) == (4, 3, "")
     one = ListedSession(session, store.read_record(session), store.WAITING)
     checkpoints.print_log(one, reported(session), kind="events", as_json=False)
     assert "3 more were not logged" in capsys.readouterr().out
@@ -108,7 +108,7 @@ def test_a_line_from_a_non_holder_leaves_the_session_record_unchanged(session: s
     before = Path(session.folder, "session.json").read_bytes()
     events.log_event(session.replace(lock=-1), "checkpoint", checkpoint=9)
     assert Path(session.folder, "session.json").read_bytes() == before
-    assert (len(reported(session).rows), reported(session).problem) == (5, "")
+    assert (len([*reported(session).rows]), reported(session).problem) == (5, "")
 
 
 def test_a_deleted_session_stops_nothing(tmp_path: Path) -> None:
@@ -118,19 +118,16 @@ def test_a_deleted_session_stops_nothing(tmp_path: Path) -> None:
 
 def test_a_secret_in_an_argument_is_masked(session: store.Session) -> None:
     events.log_event(session, "start", argv=["curl", "--password", "hunter2", "--token=abcdef"])
-    assert "hunter2" not in json.dumps(reported(session).rows)
-    assert "abcdef" not in json.dumps(reported(session).rows)
+    assert "hunter2" not in json.dumps([*reported(session).rows])
+    assert "abcdef" not in json.dumps([*reported(session).rows])
 
 
 def test_lines_are_shown_in_order_of_time(session: store.Session, capsys: pytest.CaptureFixture[str]) -> None:
-    rows = (
-        {"n": 1, "time": 2 * 10**9, "event": "checkpoint", "failed": "full"},
-        {"n": 2, "time": 10**9, "event": "other", "x": 1},
-    )
-    checkpoints.print_log(
-        ListedSession(session, store.read_record(session), store.WAITING), events.LogContents(rows), kind="events", as_json=False
-    )
-    assert [line.split()[2:] for line in capsys.readouterr().out.splitlines()] == [
+    events.log_event(session, "checkpoint", at=2 * 10**9, failed="full")
+    events.log_event(session, "other", at=10**9, x=1)
+    found = ListedSession(session, store.read_record(session), store.WAITING)
+    checkpoints.print_log(found, reported(session), kind="events", as_json=False)
+    assert [line.split()[2:] for line in capsys.readouterr().out.splitlines()[:2]] == [
         ["other", "x=1"],
         ["no", "checkpoint", "(None):", "full"],
     ]

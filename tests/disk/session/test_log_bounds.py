@@ -1,5 +1,6 @@
 """The logs of a session are limited in size and count the dropped lines."""
 
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ def test_a_flood_of_allowed_commands_fills_only_its_share(small: str) -> None:
     assert SIZE < Path(small).stat().st_size < 1.1 * SIZE
     found = verify(small)
     assert found.problem == ""
-    assert log.end.count == len(found.rows)
+    assert log.end.count == len([*found.rows])
     assert log.end.count + log.end.dropped == 1000
 
 
@@ -50,3 +51,23 @@ def test_a_full_log_stays_full_when_reopened(small: str) -> None:
     LogWriter(small).write([PLAIN] * 500)
 
     assert Path(small).stat().st_size == size
+
+
+def test_rows_are_in_order_of_time_without_all_in_memory(tmp_path: Path) -> None:
+    path = str(tmp_path / "log")
+    rows = [{"time": (number * 7919) % 20_000, "decision": "deny" if number % 10 else "allow"} for number in range(20_000)]
+    log = LogWriter(path)
+    log.write([{"event": "without a time"}, *rows])
+    log.close()
+    found = verify(path).rows
+    tracemalloc.start()
+    try:
+        times = [row.get("time", -1) for row in found.by_time()]
+        denied = sum(1 for _ in found.with_decision("deny").by_time())
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert times == [-1, *range(20_000)]
+    assert denied == 18_000
+    assert next(iter(found)) == {"n": 1, "event": "without a time"}
+    assert peak < Path(path).stat().st_size * 1.5  # as dictionaries, they take four times the size of the file

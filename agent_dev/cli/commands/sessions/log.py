@@ -34,7 +34,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         kind, read = ("commands", history.read_commands) if args.commands else ("connections", history.read_connections)
     found = read(one)
     if args.denied:
-        found = replace(found, rows=tuple(row for row in found.rows if row.get("decision") == "deny"))
+        found = replace(found, rows=found.rows.with_decision("deny"))
     if args.as_profile:
         write_stdout(profile_text(found.rows))
     else:
