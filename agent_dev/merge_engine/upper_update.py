@@ -123,7 +123,7 @@ def _restore_entry(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, one:
     elif one.is_whole:
         _restore_directory(upper, real, stage, one)
     elif not _ensure_parents(upper, real, one.path) or upper.entry_at(one.path, attributes=False) is not None:
-        return _is_already_restored(upper, stage, one)
+        return _restore_metadata(upper, real, stage, one) or _is_already_restored(upper, stage, one)
     elif one.slot is None:
         _whiteout(upper, one.path)
     else:
@@ -268,6 +268,18 @@ def _set_attributes(upper: dir_tree.Tree, one: RestoredEntry, found: Entry) -> N
             durable.set_attribute(fd, attribute, value)
     finally:
         os.close(fd)
+
+
+def _restore_metadata(upper: dir_tree.Tree, real: dir_tree.Tree, stage: Stage, one: RestoredEntry) -> bool:
+    """Restore mode and attributes of a directory that was created for what is restored in it; return whether it was."""
+    wanted = stage.entry_in(one.slot) if one.slot else None
+    found, like = upper.entry_at(one.path), real.entry_at(one.path)
+    if wanted is None or found is None or like is None or not wanted.type is found.type is like.type is FileType.DIRECTORY:
+        return False
+    if (found.mode, found.attributes) != (like.mode, like.attributes):
+        return False
+    _restore_mode(upper, replace(one, mode=wanted.mode, attributes=wanted.attributes))
+    return True
 
 
 def _is_already_restored(upper: dir_tree.Tree, stage: Stage, one: RestoredEntry) -> bool:

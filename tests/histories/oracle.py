@@ -186,8 +186,8 @@ class Merge:
     by_both: frozenset[bytes] = frozenset()  # see Interference.by_both
 
     def is_back(self, path: bytes) -> bool:
-        """Return whether an undo restored a path, or all that the merge changed below a directory that is no change itself."""
-        below = {one for one in moved(self.before, self.after) if one.startswith(path + b"/")}
+        """Return whether an undo restored a path, or all reported changes below a directory that is not reported itself."""
+        below = {one for one in moved(self.before, self.after) if one.startswith(path + b"/") and one in self.reported}
         return path in self.back or (path not in self.reported and bool(below and below <= self.back))
 
     def redone(self, paths: set[bytes], was: TreeEntries) -> None:

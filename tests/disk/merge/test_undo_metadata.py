@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs import durable
+from agent_dev.fs.entry import Key
+from agent_dev.merge.select_by_options import SelectionRequest
 from agent_dev.merge_engine import merge_execution
 from tests.harness import owner_view, trees, users
 from tests.harness.ended_session import EndedSession
@@ -263,3 +266,18 @@ def test_a_merge_of_attributes_leaves_the_mode_to_the_user(tmp_path: Path, monke
         session.merge_all()
         assert os.getxattr(session.real / "dir", "user.agents") == b"1"
         assert (session.real / "dir").stat().st_mode & 0o777 == 0o700
+
+
+def test_an_undo_returns_metadata_of_a_directory_that_the_user_declined(tmp_path: Path) -> None:
+    base: Tree = {b"dir": Node(DIRECTORY, b"", 0o755), b"dir/in": Node(FILE, b"one\n")}
+    agent = {**base, b"dir/in": Node(FILE, b"two\n")}
+    with EndedSession(tmp_path, base, trees.upper_of(base, agent)) as session:
+        os.setxattr(session.upper / "dir", "user.agents", b"1")
+        os.setxattr(session.real / "dir", "user.mine", b"1")
+        before = {change.key.path: change.kind for change in session.changes().changes}
+        declined = ((Key(0, b"dir"), ConflictSide.YOURS),)
+        session.merge_selected(SelectionRequest(paths=(Key(0, b"dir/in"),), resolutions=declined))
+        assert session.changes().changes == ()
+        session.undo()
+        assert {change.key.path: change.kind for change in session.changes().changes} == before
+        assert os.getxattr(session.upper / "dir", "user.agents") == b"1"
