@@ -58,11 +58,16 @@ class UnlockedDirectories:
         except NotADirectoryError:
             return False
         try:
-            status = os.fstat(fd)
-            mode = stat.S_IMODE(status.st_mode)
-            if mode & bits == bits or status.st_uid != os.geteuid():
-                return False
-            self._note(path, status.st_ino, mode)
+            noted = -1
+            while True:
+                status = os.fstat(fd)
+                mode = stat.S_IMODE(status.st_mode)
+                if mode & bits == bits or status.st_uid != os.geteuid():
+                    return False
+                if mode == noted:
+                    break
+                self._note(path, status.st_ino, mode)  # takes milliseconds, in which the user may change the mode
+                noted = mode
             self._modes[path] = status.st_ino, mode
             durable.chmod_path_fd(fd, mode | 0o700)
         finally:

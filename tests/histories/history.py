@@ -292,6 +292,7 @@ class Player:
         merge.is_undone = merge.is_undone or bool(done.paths)
         merge.back |= {key.path for key in done.paths}
         merge.stood, merge.undone, merge.undone_at = before, self.real, -1 if self._step.concurrent else self._acts
+        merge.last_back = frozenset(key.path for key in done.paths)
         session = next(one for one in self.world.sessions if one.id == merge.session)
         session.refused.clear()
         for run in session.runs:
@@ -318,7 +319,8 @@ class Player:
         before, self.real = self._since(self.real, met)
         left = frozenset(one.key.path for one in done.skipped)
         oracle.check_redo(merge.apart(met), met.apart(before), met.apart(self.real), left)
-        changed = [one.key.path for one in done.skipped if one.reason == CHANGED]
+        # What an earlier undo restored, the user may have changed before the last one.
+        changed = [one.key.path for one in done.skipped if one.reason == CHANGED and one.key.path in merge.last_back]
         is_as_undone = before == merge.undone and merge.undone_at == self._acts
         demand(not changed or not is_as_undone, f"redo: reports that you changed {changed}, and nobody did")
         merge.is_undone = merge.is_undone and not done.paths

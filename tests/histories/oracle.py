@@ -182,6 +182,7 @@ class Merge:
     stood: TreeEntries = field(default_factory=dict)  # the tree before and after its last undo
     undone: TreeEntries = field(default_factory=dict)
     undone_at: int = -1  # the number of the user's actions before that undo
+    last_back: frozenset[bytes] = frozenset()  # paths that the last undo restored
     back: frozenset[bytes] = frozenset()  # paths that an undo restored, and no redo changed since
     by_both: frozenset[bytes] = frozenset()  # see Interference.by_both
 

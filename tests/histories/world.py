@@ -131,13 +131,18 @@ class World:
 
     @contextmanager
     def interference(self, some: tuple[Action, ...], moment: int) -> Iterator[Interference]:
-        """Let the user act before the `moment`-th change to the disk (from 1) that a command makes."""
-        met, left = Interference(), moment
+        """Let the user act before the `moment`-th change to the disk (from 1) that a command makes.
 
-        def watch(_call: str, _words: tuple[object, ...]) -> None:
+        A user who changes modes acts before the next one that sets none: no call changes a mode only if it is still the same.
+        """
+        met, left = Interference(), moment
+        changes_modes = any(action in ("chmod", "special") for action, _, _ in some)
+
+        def watch(call: str, _words: tuple[object, ...]) -> None:
             nonlocal left
-            left -= 1
+            left -= left > 1 or (left == 1 and not (changes_modes and call == "chmod"))
             if not left:
+                left = -1
                 met.was = self.things()
                 self.user(some)
                 met.now = self.things()
