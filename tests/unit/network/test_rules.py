@@ -21,6 +21,7 @@ from agent_dev.config.network_rules import AddressRule, LocalRule, NameRule, Soc
         ("2001:db8::/32", AddressRule("2001:db8::/32", ip_network("2001:db8::/32"), (443,))),
         ("localhost:5432", LocalRule("localhost:5432", 5432, 5432)),
         ("localhost:8080 as 80", LocalRule("localhost:8080 as 80", 8080, 80)),
+        ("unix:22,443", NameRule("unix:22,443", "unix", (22, 443))),
         ("unix:/run/postgresql/.s.PGSQL.5432", SocketRule("unix:/run/postgresql/.s.PGSQL.5432", "/run/postgresql/.s.PGSQL.5432")),
     ],
 )
