@@ -57,6 +57,14 @@ def test_a_unix_socket_is_reached_at_its_path(sandbox: RuledSandbox, agent_dev: 
     assert "No such file" in done.stderr
 
 
+def test_two_rules_for_one_port_inside_start_nothing(agent_dev: AgentDev) -> None:
+    one, same, other = "localhost:5432", "localhost:5432 as 5432", "localhost:99 as 5432"
+    assert agent_dev("--net", "allow", "--allow", one, "--allow", same, "--", "true").returncode == 0
+    done = agent_dev("--net", "allow", "--allow", one, "--allow", other, "--", "echo", "started")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"allow: {one} and {other}: port 5432 inside can lead to only one port\n" in done.stderr
+
+
 def test_dns_is_answered_over_udp_and_tcp_at_every_address(sandbox: RuledSandbox) -> None:
     code = f"""
 query = struct.pack(">HHHHHH", 9, 0x100, 1, 0, 0, 0)
