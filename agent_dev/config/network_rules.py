@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     Network = IPv4Network | IPv6Network
 
 HTTPS = 443
+_DNS = 53
 SOCKET_PREFIX = "unix:"
 _PRIVATE_WORD = " private"
 _LOCAL = "localhost"
@@ -149,7 +150,10 @@ def _local_rule(text: str) -> LocalRule:
     if not outside:
         raise ValueError(f"{text}: needs a port: localhost:5432")
     port = _port(text, outside)
-    return LocalRule(text, port, _port(text, inside) if separator else port)
+    rule = LocalRule(text, port, _port(text, inside) if separator else port)
+    if rule.inside == _DNS:
+        raise ValueError(f"{text}: DNS is answered at port 53 inside; write localhost:{port} as PORT")
+    return rule
 
 
 def _split(text: str) -> tuple[str, str]:
