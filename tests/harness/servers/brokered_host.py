@@ -123,20 +123,21 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__((ADDRESS, 443), _Handler)
+    def __init__(self, context: ssl.SSLContext, place: tuple[str, int]) -> None:
+        super().__init__(place, _Handler)
         self._context = context
 
     def finish_request(self, request: object, address: object) -> None:
         """Serve one connection, in its own thread."""
         try:
-            super().finish_request(self._context.wrap_socket(request, server_side=True), address)  # type: ignore[arg-type]
+            with self._context.wrap_socket(request, server_side=True) as tls:  # type: ignore[arg-type]
+                super().finish_request(tls, address)
         except OSError:
             pass  # the client is gone, or does not speak TLS
 
 
-def start(context: ssl.SSLContext) -> _Server:
+def start(context: ssl.SSLContext, place: tuple[str, int] = (ADDRESS, 443)) -> _Server:
     """Start the server."""
-    server = _Server(context)
+    server = _Server(context, place)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server
