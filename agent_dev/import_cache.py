@@ -105,7 +105,7 @@ def import_start() -> None:
 
 
 def _import_all(names: "Sequence[str]", offset: int, length: int, checksum: int) -> bool:
-    """Import modules without the import system; return False if they are damaged.
+    """Import modules without the import system; return False if they are damaged, or if a module's package is missing.
 
     Each module finds those that it imports already imported.
     """
@@ -117,6 +117,9 @@ def _import_all(names: "Sequence[str]", offset: int, length: int, checksum: int)
     for name, code in zip(names, marshal.loads(data), strict=True):  # noqa: S302  (as trusted as our sources)
         if name in modules:
             continue
+        parent, _, child = name.rpartition(".")
+        if parent and parent not in modules:
+            return False
         spec = _spec(name)
         module = kind(name)
         module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
@@ -125,9 +128,9 @@ def _import_all(names: "Sequence[str]", offset: int, length: int, checksum: int)
             module.__path__ = spec.submodule_search_locations
         modules[name] = module
         exec(code, module.__dict__)  # noqa: S102
-        parent, _, child = name.rpartition(".")
         if parent:
             setattr(modules[parent], child, module)
+        _SourceLoader.imported.append(name)  # the file may turn out to be outdated later
     return True
 
 

@@ -98,15 +98,21 @@ def find_chromium() -> str:
     return next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), "")
 
 
+def find_redis() -> str:
+    """Return a program that is a Redis server if its name is that, "" for none.
+
+    Debian's `redis-server` is a link to another package's `redis-check-rdb`, and that package starts no service.
+    """
+    return next(filter(None, map(shutil.which, ("redis-server", "redis-check-rdb"))), "")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_root: of what only root may do, such as mounting; not in an ordinary user's run")
     config.addinivalue_line("markers", "only_new_bwrap: of what needs bubblewrap 0.12; not in a run with an older one")
     config.addinivalue_line("markers", "slow: takes more than five seconds; not in a run of a share of the tests")
     config.addinivalue_line("markers", "real_agents: downloads agents; only if AGENT_DEV_TEST_AGENTS asks for them")
     config.addinivalue_line("markers", "only_chromium: of what needs a browser, Chromium; not in a run without one")
-    config.addinivalue_line(
-        "markers", "only_redis: of what needs a Redis server, whose package starts a service; not in a run without"
-    )
+    config.addinivalue_line("markers", "only_redis: of what needs a Redis server; not in a run without")
     config.addinivalue_line("markers", "only_dunst: of what needs a notification daemon and an X server; not in a run without")
     config.addinivalue_line("markers", "only_x11: of what needs Xvfb and xclip; not in a run without")
     config.addinivalue_line("markers", "only_wayland: of what needs sway, which refuses root, and wl-copy; not in a run without")
@@ -123,7 +129,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         "only_sshd": has_sshd(),
         "only_podman": has_podman(),
         "only_rootless_podman": has_rootless_podman(),
-        "only_redis": bool(shutil.which("redis-server")),
+        "only_redis": bool(find_redis()),
         "only_chromium": bool(find_chromium()),
         "only_dunst": all(map(shutil.which, ("dunst", "notify-send", "dbus-daemon", "dbus-send", "Xvfb"))),
         "only_x11": all(map(shutil.which, ("Xvfb", "xclip"))),

@@ -10,13 +10,14 @@ from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
     from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network
 
     Address = IPv4Address | IPv6Address
     Network = IPv4Network | IPv6Network
 
 HTTPS = 443
+_DNS = 53
 SOCKET_PREFIX = "unix:"
 _PRIVATE_WORD = " private"
 _LOCAL = "localhost"
@@ -76,23 +77,27 @@ class RuleSet(Value):
 
     def denying(self, port: int, *, name: str = "", address: "Address | None" = None) -> "NameRule | AddressRule | None":
         """Return the rule that denies a name or address; None if none does."""
-        return _first(self.deny, port, name, address)
+        return next(_matching(self.deny, port, name, address), None)
 
     def allowing(self, port: int, *, name: str = "", address: "Address | None" = None) -> "NameRule | AddressRule | None":
-        """Return the rule that allows a name or address; None if none does."""
-        return _first(self.allow, port, name, address)
+        """Return the rule that allows most of a name or address, whatever their order; None if none does."""
+        return max(_matching(self.allow, port, name, address), key=_extent, default=None)
 
 
-def _first(rules: "Iterable[Rule]", port: int, name: str, address: "Address | None") -> "NameRule | AddressRule | None":
+def _matching(rules: "Iterable[Rule]", port: int, name: str, address: "Address | None") -> "Iterator[NameRule | AddressRule]":
     for rule in rules:
         match rule:
             case NameRule() if name and rule.matches(name, port):
-                return rule
+                yield rule
             case AddressRule() if address is not None and rule.matches(address, port):
-                return rule
+                yield rule
             case _:
                 continue
-    return None
+
+
+def _extent(rule: NameRule | AddressRule) -> int:
+    """Compare how much rules allow of a name or address: a small network also its private addresses (network/addresses)."""
+    return rule.is_private if isinstance(rule, NameRule) else rule.network.prefixlen
 
 
 def parse_rules(allow: "Iterable[str]", deny: "Iterable[str]" = ()) -> RuleSet:
@@ -103,12 +108,12 @@ def parse_rules(allow: "Iterable[str]", deny: "Iterable[str]" = ()) -> RuleSet:
 def parse_rule(text: str, *, is_deny: bool = False) -> Rule:
     """Return the rule that a text describes. Raises ValueError with what is wrong."""
     body = text.removesuffix(_PRIVATE_WORD)
-    if body == _LOCAL or body.startswith((SOCKET_PREFIX, _LOCAL + ":")):
+    if body == _LOCAL or body.startswith(_LOCAL + ":") or _is_socket(body):
         if is_deny or body != text:
             raise ValueError(
                 f"{text}: only a name can be private" if body != text else f"{text}: cannot be denied, only not allowed"
             )
-        return _socket_rule(text) if body.startswith(SOCKET_PREFIX) else _local_rule(text)
+        return _socket_rule(text) if _is_socket(body) else _local_rule(text)
     host, ports = _split(body)
     numbers = tuple(_port(text, word) for word in ports.split(",")) if ports else (() if is_deny else (HTTPS,))
     network = parse_network(host)
@@ -119,6 +124,11 @@ def parse_rule(text: str, *, is_deny: bool = False) -> Rule:
     if network.is_loopback:
         raise ValueError(f"{text}: a port of this machine's loopback is written localhost:PORT")
     return AddressRule(text, network, numbers)
+
+
+def _is_socket(text: str) -> bool:
+    """Return whether a rule names a socket, and not ports of a host with the name `unix`."""
+    return text.startswith(SOCKET_PREFIX) and not text.removeprefix(SOCKET_PREFIX).replace(",", "").isdecimal()
 
 
 def _name_rule(text: str, host: str, ports: tuple[int, ...], *, is_private: bool) -> NameRule:
@@ -140,7 +150,10 @@ def _local_rule(text: str) -> LocalRule:
     if not outside:
         raise ValueError(f"{text}: needs a port: localhost:5432")
     port = _port(text, outside)
-    return LocalRule(text, port, _port(text, inside) if separator else port)
+    rule = LocalRule(text, port, _port(text, inside) if separator else port)
+    if rule.inside == _DNS:
+        raise ValueError(f"{text}: DNS is answered at port 53 inside; write localhost:{port} as PORT")
+    return rule
 
 
 def _split(text: str) -> tuple[str, str]:

@@ -42,7 +42,7 @@ class NamespaceSpec(Value):
 
 def namespace_spec(options: GatewayOptions) -> NamespaceSpec:
     """Return what the options of a gateway need of its namespace."""
-    ports = tuple(rule.inside for rule in map(parse_rule, options.allow) if isinstance(rule, LocalRule))
+    ports = tuple(dict.fromkeys(rule.inside for rule in map(parse_rule, options.allow) if isinstance(rule, LocalRule)))
     return NamespaceSpec(ports, options.mode != "none", bool(options.publish))
 
 

@@ -1,6 +1,6 @@
 """The nf_tables rules of a sandbox: send TCP and DNS to the gateway, and refuse everything else except loopback. Pure.
 
-nat:  own addresses → unchanged          UDP 53 → gateway:53        TCP → gateway:1
+nat:  UDP 53 → gateway:53    TCP 53 → gateway:1    own addresses → unchanged    other TCP → gateway:1
 out:  own addresses, the gateway → pass  all else → refused at once (port unreachable)
 """
 
@@ -34,6 +34,11 @@ def _meta_is(key: int, value: bytes) -> bytes:
 def _payload_is(base: int, offset: int, value: bytes, mask: bytes = b"") -> bytes:
     load = _expression("payload", number(1, 1), number(2, base), number(3, offset), number(4, len(value)))
     return load + (_masked(mask) if mask else b"") + _is(value)
+
+
+def _is_port(port: int) -> bytes:
+    """Compare the destination port of TCP or UDP."""
+    return _payload_is(_TRANSPORT, 2, struct.pack(">H", port))
 
 
 def _is(value: bytes) -> bytes:
@@ -89,6 +94,7 @@ class _Family:
         """Return the rules of the nat chain."""
         return [
             _rule("nat", self.is_family, dns, _redirect(self.number, self.gate, DNS_PORT)),
+            _rule("nat", self.is_family, tcp, _is_port(DNS_PORT), _redirect(self.number, self.gate, GATE_PORT)),
             *(_rule("nat", own, _verdict(_RETURN)) for own in self.own),
             _rule("nat", self.is_family, tcp, _redirect(self.number, self.gate, GATE_PORT)),
         ]
@@ -105,7 +111,7 @@ class _Family:
 
 def ruleset() -> list[bytes]:
     """Return the messages that make the table."""
-    dns = _meta_is(_L4PROTO, _UDP) + _payload_is(_TRANSPORT, 2, struct.pack(">H", DNS_PORT))
+    dns = _meta_is(_L4PROTO, _UDP) + _is_port(DNS_PORT)
     tcp = _meta_is(_L4PROTO, _TCP)
     families = (_Family(AF_INET, GATE4, OWN4), _Family(AF_INET6, GATE6, OWN6))
     parts = [

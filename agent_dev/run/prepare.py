@@ -389,7 +389,7 @@ def _with_shared_sockets(prepared: PreparedRun, environ: dict[str, str]) -> Prep
 
     context = shared_sockets.SocketContext(environ, prepared.machine.uid, prepared.machine.home, prepared.untrusted_paths)
     allowed = profile.allow if profile.net in GATEWAY_NETS else ()
-    paths = tuple(rule.removeprefix(SOCKET_PREFIX) for rule in allowed if rule.startswith(SOCKET_PREFIX))
+    paths = tuple(rule.removeprefix(SOCKET_PREFIX) for rule in allowed if rule.startswith(f"{SOCKET_PREFIX}/"))
     shared, agent = shared_sockets.share_paths(paths, context), ""
     names = tuple(name for name in profile.share if name != "clipboard-images")  # by programs, not by a socket of the host
     if profile.ssh and "ssh-agent" in names:

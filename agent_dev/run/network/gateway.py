@@ -2,6 +2,7 @@
 
 from agent_dev.config.load import remembered_path
 from agent_dev.environment import PROXY_ENV
+from agent_dev.errors import CannotStart
 from agent_dev.fs import cache
 from agent_dev.network.gateway_options import LOG, GatewayOptions, file_mark
 from agent_dev.network.handle import GatewayHandle
@@ -28,6 +29,7 @@ _DATABASES = {
 def start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[str, str], *, can_ask: bool) -> GatewayHandle:
     """Start the gateway of a session early. Without `can_ask`, `ask` is like `allow`: nobody would find the questions."""
     profile = prepared.settings.profile
+    _check_local_ports(profile.allow)
     untrusted = (*prepared.untrusted_paths, session.folder)
     remembered = remembered_path(prepared.machine.home, environ, profile.name)
     options = GatewayOptions(
@@ -55,6 +57,22 @@ def start_gateway(prepared: PreparedRun, session: store.Session, environ: dict[s
 
         options = credentials.with_broker(options, prepared, session, environ)
     return GatewayHandle(options)
+
+
+def _check_local_ports(allow: tuple[str, ...]) -> None:
+    """Raise CannotStart if one port inside would lead to two ports of this machine."""
+    texts = [rule for rule in allow if rule.startswith("localhost:")]
+    if len(texts) < 2:
+        return
+    from agent_dev.config.network_rules import LocalRule, parse_rule  # most runs have no such rule, or one
+
+    seen: dict[int, LocalRule] = {}
+    for rule in map(parse_rule, texts):
+        if isinstance(rule, LocalRule):
+            other = seen.setdefault(rule.inside, rule)
+            if other.port != rule.port:
+                text = f"allow: {other.text} and {rule.text}: port {rule.inside} inside can lead to only one port"
+                raise CannotStart(message=text, hint=f"give one of them another port inside: localhost:{rule.port} as PORT")
 
 
 def record_log(session: store.Session, record: store.Record, report: GatewayReport) -> store.Record:

@@ -1,10 +1,10 @@
 """Explain a host behind a gateway: the rule that decides, and where it is written."""
 
 from agent_dev.config import network_rules
-from agent_dev.config.network_rules import HTTPS, LocalRule
+from agent_dev.config.network_rules import HTTPS, AddressRule, LocalRule
 from agent_dev.config.profile import BUILT_IN, Settings
 from agent_dev.config.published_ports import fixed_ports
-from agent_dev.network.addresses import is_public
+from agent_dev.network.addresses import is_public, may_reach
 from agent_dev.network.deciding.live_rules import read_session_rules
 from agent_dev.run.network import credentials
 from agent_dev.run.request import PreparedRun
@@ -25,23 +25,38 @@ def explain_by_rules(host: str, name: str, prepared: PreparedRun, folder: str) -
     profile, session = prepared.settings.profile, read_session_rules(folder)
     rules = network_rules.parse_rules((*profile.allow, *session.allow), (*profile.deny, *session.deny))
     network = network_rules.parse_network(name)
-    wanted = {"address": network.network_address} if network else {"name": name.lower().removesuffix(".")}
+    bare = name if network else _canonical(name)
+    wanted = {"address": network.network_address} if network else {"name": bare}
     denying, allowing = rules.denying(port, **wanted), rules.allowing(port, **wanted)
     local = next((one for one in rules.allow if isinstance(one, LocalRule) and one.inside == port), None)
     found = denying or (local if name in _LOOPBACK else allowing)
-    with_key, key_origin = credentials.host_credential(prepared.settings, name) if port in (HTTP, HTTPS) else ("", "")
+    with_key, key_origin = credentials.host_credential(prepared.settings, bare) if port in (HTTP, HTTPS) else ("", "")
     if with_key and not denying:
         return REACHABLE, f"{with_key}; through the gateway", f"credentials ({key_origin})", ()
     if found is not None:
         field = "deny" if denying else "allow"
         given = dict.fromkeys((f"{field}:{rule}" for rule in getattr(session, field)), _SESSION_ORIGIN)
         origin = {**given, **prepared.settings.origins}.get(f"{field}:{found.text}", BUILT_IN)
-        text = f"port {port}, through the gateway"
-        return UNREACHABLE if denying else REACHABLE, text, f"{field}: {found.text} ({origin})", ()
+        decided_by, rule = f"{field}: {found.text} ({origin})", _rule(name, port)
+        if not denying and network and isinstance(found, AddressRule) and not may_reach(found.network, network.network_address):
+            text = f"it is not public, and {found.text} is wider than one private network"
+            return UNREACHABLE, text, decided_by, (f"--allow {rule}",)
+        return UNREACHABLE if denying else REACHABLE, f"port {port}, through the gateway", decided_by, ()
     state, text = _without_rule(profile.net, name, is_public_target=network is None or is_public(network.network_address))
-    rule = f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
+    rule = _rule(name, port)
     origin = f"net: {profile.net} ({prepared.settings.origins.get('net', BUILT_IN)})"
     return state, text, origin, (f"--allow {rule}", f"allow: [{rule!r}] in {_CONFIG}")
+
+
+def _canonical(name: str) -> str:
+    try:
+        return network_rules.canonical_name(name)
+    except ValueError:
+        return name.lower()
+
+
+def _rule(name: str, port: int) -> str:
+    return f"[{name}]:{port}" if ":" in name else f"{name}:{port}"
 
 
 def explain_published(host: str, settings: Settings) -> Found | None:

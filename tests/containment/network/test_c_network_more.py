@@ -14,7 +14,6 @@ from tests.containment.support.world import Machine
 from tests.harness.inside_python import InsidePython, inside_python
 from tests.harness.internet import CLIENT, PORT, in_internet
 from tests.harness.program import PYTHON, wait_until
-from tests.harness.scale import SCALE
 from tests.harness.servers.proxies import HTTP_PORT, PASSWORD, USER
 
 
@@ -366,7 +365,7 @@ result = [sent, answered, seconds, ask({API!r}, {PORT})]
     "fill the gateway's memory with names",
     "`net: allow`: the gateway knows 65,536 names; more get no address, and those that it knows keep theirs",
 )
-@pytest.mark.skipif(SCALE < 100, reason="half a minute, because of the rate limit: only with AGENT_DEV_TEST_SCALE=100")
+@pytest.mark.slow  # half a minute, because of the rate limit
 def test_c94_the_table_of_names_is_bounded(shared: Machine) -> None:
     code = f"""
 def query(one, name):

@@ -165,3 +165,24 @@ def test_a_start_that_parses_yaml_does_not_write_the_file(program: Path) -> None
     cache(program).unlink()
     assert python(program, "-P", "-c", f"{USE}import yaml\n{START}print(import_cache.can_be_renewed())") == "False\n"
     assert python(program, "-P", "-c", f"{USE}{START}print(import_cache.can_be_renewed())") == "True\n"
+
+
+LATER = "import agent_dev.network.published.listeners\nimport_cache.note_start()\n"
+
+
+def test_a_file_found_outdated_during_a_start_is_renewed_with_all_its_modules(program: Path) -> None:
+    """Such as one that another process replaces meanwhile: its modules are then at other places."""
+    python(program, "-P", "-c", f"{USE}{START}import_cache._CachedLoader.is_outdated = True\n{LATER}import_cache.renew()")
+    shown = "print(*import_cache._CachedLoader.start[0])\n"
+    before = python(program, "-P", "-c", f"{USE}{shown}").split()
+    assert before[-1] == "agent_dev.network.published.listeners"
+    python(program, "-P", "-c", f"{USE}{START}import_cache._CachedLoader.is_outdated = True\n{LATER}import_cache.renew()")
+    assert python(program, "-P", "-c", f"{USE}{shown}").split() == before
+
+
+def test_a_start_without_the_package_of_a_module_is_imported_as_usual(program: Path) -> None:
+    needed = "('agent_dev.value', 'agent_dev.network.published.listeners')"
+    python(program, "-P", "-c", f"{USE}import_cache._CachedLoader.needed = {needed}\nimport_cache.renew()")
+    assert counts(program)[2]
+    renew(program)
+    assert not counts(program)[2]

@@ -17,10 +17,12 @@ UNCERTIFIED = "uncertified.example.org"  # a name that is not in the server's ce
 FOLDER = "AGENT_DEV_TEST_HOSTED"  # a variable: the directory of bare repositories
 REAL = "REAL-KEY-3f9c1d27a65b480e"
 _BLOCK = bytes(1 << 16)
+_PATIENCE = 20  # seconds
 
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    seen = threading.Semaphore(0)  # events that the client has received
 
     def do_GET(self) -> None:
         path = self.path.partition("?")[0]
@@ -28,6 +30,9 @@ class _Handler(BaseHTTPRequestHandler):
             self._switch()
         elif path == "/events":
             self._stream()
+        elif path == "/seen":
+            self.seen.release()
+            self._echo()
         elif path.startswith("/large/"):
             self._send_large(int(path.rpartition("/")[2]))
         elif ".git/" in path:
@@ -73,12 +78,14 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(_BLOCK)
 
     def _stream(self) -> None:
-        """Send an event, and the next ones only when the client has asked `/seen` on another connection."""
+        """Send three events, each only when the client has reported the one before, by `/seen` on another connection."""
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         for number in range(3):
+            if number and not self.seen.acquire(timeout=_PATIENCE):
+                raise TimeoutError
             event = b"data: %d\n\n" % number
             self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
             self.wfile.flush()
@@ -116,20 +123,21 @@ class _Handler(BaseHTTPRequestHandler):
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
 
-    def __init__(self, context: ssl.SSLContext) -> None:
-        super().__init__((ADDRESS, 443), _Handler)
+    def __init__(self, context: ssl.SSLContext, place: tuple[str, int]) -> None:
+        super().__init__(place, _Handler)
         self._context = context
 
     def finish_request(self, request: object, address: object) -> None:
         """Serve one connection, in its own thread."""
         try:
-            super().finish_request(self._context.wrap_socket(request, server_side=True), address)  # type: ignore[arg-type]
+            with self._context.wrap_socket(request, server_side=True) as tls:  # type: ignore[arg-type]
+                super().finish_request(tls, address)
         except OSError:
             pass  # the client is gone, or does not speak TLS
 
 
-def start(context: ssl.SSLContext) -> _Server:
+def start(context: ssl.SSLContext, place: tuple[str, int] = (ADDRESS, 443)) -> _Server:
     """Start the server."""
-    server = _Server(context)
+    server = _Server(context, place)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     return server

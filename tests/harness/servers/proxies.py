@@ -24,7 +24,7 @@ def _carry(one: socket.socket, other: socket.socket) -> None:
         pass  # one of them is gone
 
 
-def _connect(client: socket.socket, host: str, port: int, response: bytes) -> None:
+def connect(client: socket.socket, host: str, port: int, response: bytes) -> None:
     """Connect to a server, and send the response with its first bytes, if it speaks first."""
     with socket.create_connection((ONLY_HERE.get(host, host), port), 10) as server:
         server.settimeout(0.2)
@@ -53,7 +53,7 @@ class _HttpProxy(socketserver.StreamRequestHandler):
             self.wfile.write(b"HTTP/1.1 405 Only CONNECT\r\n\r\n")
         else:
             host, _, port = place.decode().rpartition(":")
-            _connect(self.request, host.strip("[]"), int(port), b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
+            connect(self.request, host.strip("[]"), int(port), b"HTTP/1.1 200 Connection established\r\nVia: test\r\n\r\n")
 
 
 class _SocksProxy(socketserver.StreamRequestHandler):
@@ -78,7 +78,7 @@ class _SocksProxy(socketserver.StreamRequestHandler):
                 *((socket.AF_INET, self.rfile.read(4)) if kind == 1 else (socket.AF_INET6, self.rfile.read(16)))
             )
         (port,) = struct.unpack(">H", self.rfile.read(2))
-        _connect(self.request, host, port, b"\5\0\0\3\4name\0\0")
+        connect(self.request, host, port, b"\5\0\0\3\4name\0\0")
 
 
 class _ProxyServer(socketserver.ThreadingTCPServer):

@@ -57,6 +57,33 @@ def test_a_unix_socket_is_reached_at_its_path(sandbox: RuledSandbox, agent_dev: 
     assert "No such file" in done.stderr
 
 
+def test_two_rules_for_one_port_inside_start_nothing(agent_dev: AgentDev) -> None:
+    one, same, other = "localhost:5432", "localhost:5432 as 5432", "localhost:99 as 5432"
+    assert agent_dev("--net", "allow", "--allow", one, "--allow", same, "--", "true").returncode == 0
+    done = agent_dev("--net", "allow", "--allow", one, "--allow", other, "--", "echo", "started")
+    assert (done.returncode, done.stdout) == (125, "")
+    assert f"allow: {one} and {other}: port 5432 inside can lead to only one port\n" in done.stderr
+
+
+def test_dns_is_answered_over_udp_and_tcp_at_every_address(sandbox: RuledSandbox) -> None:
+    code = f"""
+query = struct.pack(">HHHHHH", 9, 0x100, 1, 0, 0, 0)
+query += b"".join(bytes((len(part),)) + part.encode() for part in "{API}".split(".")) + b"\\0\\0\\1\\0\\1"
+def answers(server, kind):
+    try:
+        with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, kind) as one:
+            one.settimeout(10)
+            one.connect((server, 53))
+            one.sendall(query if kind == socket.SOCK_DGRAM else struct.pack(">H", len(query)) + query)
+            return one.recv(4096)[-4]
+    except OSError as error:
+        return errno.errorcode.get(error.errno, str(error))
+servers = ("198.18.0.1", "127.0.0.1", "127.0.0.53", "198.18.0.2", "8.8.8.8", "::1", "fd00:ad::1", "2001:4860:4860::8888")
+print(json.dumps([answers(one, kind) for kind in (socket.SOCK_DGRAM, socket.SOCK_STREAM) for one in servers]))
+"""
+    assert sandbox.run(code) == [28] * 16
+
+
 def test_a_server_of_the_agent_on_its_own_loopback_works(sandbox: RuledSandbox) -> None:
     code = "s = socket.create_server(('127.0.0.1', 3000)); c = socket.create_connection(('localhost', 3000)); "
     code += "a, _ = s.accept(); a.sendall(b'own'); print(json.dumps(c.recv(9).decode()))"

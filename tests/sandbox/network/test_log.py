@@ -138,6 +138,18 @@ def test_why_names_the_rule_that_decides(agent_dev: AgentDev) -> None:
     assert "config.yaml:6" in published
 
 
+def test_why_agrees_with_the_gateway_about_wide_rules_and_spellings(agent_dev: AgentDev) -> None:
+    words = ("--net", "allow", "--allow", "8.0.0.0/6:7000", "--allow", "bücher.example:22")
+    for host, state in (
+        ("10.9.8.7:7000", "not reachable: it is not public, and 8.0.0.0/6:7000 is wider than one private network"),
+        ("8.8.8.8:7000", "reachable: port 7000"),
+        ("BÜCHER.example.:22", "reachable: port 22"),
+        ("xn--bcher-kva.example:22", "reachable: port 22"),
+        ("bücher.example:23", "not reachable: no rule allows it"),
+    ):
+        assert agent_dev(*words, "why", host).stdout.startswith(f"{host}: {state}")
+
+
 @pytest.mark.parametrize(
     ("net", "host", "state"),
     [

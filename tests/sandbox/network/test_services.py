@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import find_redis
 from tests.harness.internet import BRIDGE, in_internet, make_certificate
 from tests.harness.program import AgentDev, wait_until
 from tests.harness.servers.bridge import bridge
@@ -74,8 +75,10 @@ def test_redis_is_reached_at_its_usual_port_inside(agent_dev: AgentDev, tmp_path
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
+    program = tmp_path / "redis-server"
+    program.symlink_to(find_redis())
     words: list[str | Path] = [
-        "redis-server",
+        program,
         "--bind",
         "127.0.0.1",
         "--port",

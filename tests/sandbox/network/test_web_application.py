@@ -1,4 +1,4 @@
-"""A web application is developed inside, with packages of the real registry, the host's PostgreSQL, and a browser outside.
+"""A web application is developed inside, with packages of the real registry, the host's PostgreSQL, a browser outside, and git.
 
 It needs Chromium, and AGENT_DEV_TEST_AGENTS, since it downloads packages.
 """
@@ -15,7 +15,10 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.conftest import find_chromium
+from tests.harness.internet import make_certificate
 from tests.harness.program import AgentDev, wait_until
+from tests.harness.servers.brokered_host import GIT, REAL
+from tests.harness.servers.git_host import git_host
 from tests.harness.servers.postgres import Postgres, postgres
 
 pytestmark = [pytest.mark.only_chromium, pytest.mark.real_agents, pytest.mark.slow]
@@ -74,10 +77,15 @@ print("listens", flush=True)
 app.run("127.0.0.1", 3000)
 """,
 }
+_PUSHES = f"""
+git -c user.email=a@b -c user.name=a commit -q --allow-empty -m shop
+git push -q https://{GIT}/shop.git HEAD:agent/shop && echo pushed
+git push -q https://{GIT}/shop.git HEAD:main 2>&1 | grep -o 'agent-dev: .*'
+"""
 _SCRIPTS = {
-    "node": "npm install --silent --no-audit --no-fund express pg && npm test --silent && exec npm run --silent dev",
-    "python": "python3 -m venv .venv && .venv/bin/pip install -q flask 'psycopg[binary]' && .venv/bin/python test.py "
-    "&& exec .venv/bin/python server.py",
+    "node": f"npm install --silent --no-audit --no-fund express pg && npm test --silent\n{_PUSHES}\nexec npm run --silent dev",
+    "python": "python3 -m venv .venv && .venv/bin/pip install -q flask 'psycopg[binary]' && .venv/bin/python test.py\n"
+    f"{_PUSHES}\nexec .venv/bin/python server.py",
 }
 
 
@@ -96,12 +104,17 @@ def registry_hosts() -> list[str]:
     return sorted({host for text in texts if (host := urlsplit(text.strip()).hostname)})
 
 
-def configure(program: AgentDev, database: Postgres) -> None:
+def configure(program: AgentDev, database: Postgres, proxy: str, certificate: Path) -> None:
     folder = Path(program.env["XDG_CONFIG_HOME"]) / "agent-dev"
     folder.mkdir(parents=True, exist_ok=True)
     rules = [*(f"{host}:443 private" for host in registry_hosts()), f"localhost:{database.port}"]
-    authority = {"upstream_ca": os.environ["PIP_CERT"]} if os.environ.get("PIP_CERT") else {}
-    (folder / "config.yaml").write_text(json.dumps({"net": "allow", "allow": rules, **authority}) + "\n")
+    authorities = folder / "authorities.pem"
+    others = Path(os.environ["PIP_CERT"]).read_text() if os.environ.get("PIP_CERT") else ""
+    authorities.write_text(certificate.read_text().partition("-----BEGIN PRIVATE")[0] + others)
+    code = {"host": GIT, "variable": "GIT_KEY", "env": "MY_KEY", "user": "x-access-token", "push": ["agent/*"]}
+    settings = {"net": "allow", "allow": rules, "credentials": {"code": code}, "upstream_ca": str(authorities)}
+    settings |= {"upstream_proxy": proxy, "no_proxy": registry_hosts()}
+    (folder / "config.yaml").write_text(json.dumps(settings) + "\n")
 
 
 def browse(url: str, folder: Path) -> str:
@@ -122,7 +135,16 @@ def test_a_web_application_is_developed_inside(
 ) -> None:
     for name, text in files.items():
         (agent_dev.repo / name).write_text(text)
-    configure(agent_dev, database)
+    bare, certificate = tmp_path / "served/shop.git", make_certificate(tmp_path, GIT)
+    subprocess.run(["git", "init", "-q", "--bare", bare], check=True)
+    with git_host(bare.parent, certificate) as proxy:
+        configure(agent_dev, database, proxy, certificate)
+        _develop(agent_dev, database, tmp_path, kind)
+    refs = subprocess.run(["git", "-C", bare, "for-each-ref", "--format=%(refname)"], capture_output=True, text=True, check=True)
+    assert refs.stdout == "refs/heads/agent/shop\n"
+
+
+def _develop(agent_dev: AgentDev, database: Postgres, tmp_path: Path, kind: str) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -136,12 +158,14 @@ def test_a_web_application_is_developed_inside(
         "--env",
         f"PGUSER={database.user}",
     ]
-    env = {name: None for name in os.environ if name.startswith("PIP_")}
+    env: dict[str, str | None] = {name: None for name in os.environ if name.startswith("PIP_")}
+    env["MY_KEY"] = REAL
     with agent_dev.start(*words, "--no-merge", "--", "sh", "-c", _SCRIPTS[kind], env=env) as process:
         assert process.stdout
         try:
-            lines = [wait_until(process.stdout.readline, "a line", _PATIENCE).strip() for _ in range(2)]
-            assert lines == ["tests passed", "listens"]
+            lines = [wait_until(process.stdout.readline, "a line", _PATIENCE).strip() for _ in range(4)]
+            assert [*lines[:2], lines[3]] == ["tests passed", "pushed", "listens"]
+            assert lines[2].startswith(f"agent-dev: {GIT}: a push to refs/heads/main is not allowed, only to agent/*")
             (listed,) = agent_dev.status()["published"]
             assert listed["url"] == f"http://shop.localhost:{port}"
             pages = (browse(listed["url"], tmp_path / f"chromium-{n}") for n in range(5))

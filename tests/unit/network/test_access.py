@@ -126,6 +126,19 @@ def test_a_wide_network_opens_public_addresses_only() -> None:
             decide(rules, wanted("", text))
 
 
+@pytest.mark.parametrize("texts", [("a.example.org", "a.example.org private"), ("*.example.org", "a.example.org private")])
+def test_the_order_of_rules_does_not_matter_for_private_names(texts: tuple[str, ...]) -> None:
+    for ordered in (texts, texts[::-1]):
+        rules = parse_rules(ordered)
+        check_addresses(rules, named(rules, "a.example.org"), wanted("a.example.org"), (ip_address("10.0.0.1"),))
+
+
+@pytest.mark.parametrize("texts", [("0.0.0.0/0", "10.0.0.0/8"), ("8.0.0.0/6", "10.1.1.1")])
+def test_the_order_of_rules_does_not_matter_for_private_networks(texts: tuple[str, ...]) -> None:
+    for ordered in (texts, texts[::-1]):
+        assert decide(parse_rules(ordered), wanted("", "10.1.1.1")).text == texts[1]
+
+
 def test_each_name_has_a_stand_in_address_that_leads_back() -> None:
     names = NameTable()
     first, second = names.address_of("a.example.org"), names.address_of("b.example.org")

@@ -20,7 +20,9 @@ from agent_dev.config.network_rules import AddressRule, LocalRule, NameRule, Soc
         ("[2001:db8::1]:22", AddressRule("[2001:db8::1]:22", ip_network("2001:db8::1"), (22,))),
         ("2001:db8::/32", AddressRule("2001:db8::/32", ip_network("2001:db8::/32"), (443,))),
         ("localhost:5432", LocalRule("localhost:5432", 5432, 5432)),
+        ("localhost:53 as 5353", LocalRule("localhost:53 as 5353", 53, 5353)),
         ("localhost:8080 as 80", LocalRule("localhost:8080 as 80", 8080, 80)),
+        ("unix:22,443", NameRule("unix:22,443", "unix", (22, 443))),
         ("unix:/run/postgresql/.s.PGSQL.5432", SocketRule("unix:/run/postgresql/.s.PGSQL.5432", "/run/postgresql/.s.PGSQL.5432")),
     ],
 )
@@ -55,6 +57,8 @@ def test_a_rule_is_a_name_an_address_a_local_port_or_a_socket(text: str, rule: o
         ("10.1.2.3/24", "10.1.2.0/24"),
         ("localhost", "needs a port"),
         ("localhost:80 as x", "not a port"),
+        ("localhost:53", "localhost:53 as PORT"),
+        ("localhost:8053 as 53", "localhost:8053 as PORT"),
         ("unix:relative", "begins with /"),
         ("unix:/a/../b", "begins with /"),
         ("*.corp.example private", "exact name"),
