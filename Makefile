@@ -10,7 +10,7 @@ PYTEST := .ci/in-memory $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n auto --dist
 # These fork pytest thousands of times, which takes twice as long in a process that has collected all tests: run them alone.
 FORKING_TESTS := tests/disk tests/faults tests/histories
 
-REAL_AGENTS := tests/sandbox/agents/test_real_agents.py
+REAL_AGENTS := tests/sandbox/agents/test_real_agents.py tests/sandbox/agents/test_agents_network.py
 
 .PHONY: help setup demo test test-all test-agents check bench clean
 

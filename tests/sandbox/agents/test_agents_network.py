@@ -42,10 +42,11 @@ def configure(program: AgentDev, agent: str) -> None:
 def install(program: AgentDev, agent: str) -> tuple[str, ...]:
     """Install an agent in the agent home; return the options that it needs."""
     prefix = program.agent_home / ".local"
-    if agent == "claude":
-        claude.install(prefix)
-        return ()
-    return ("--ro", str(codex.install(prefix)), "--env", "TMPDIR=/var/tmp")
+    try:
+        found = claude.install(prefix) if agent == "claude" else codex.install(prefix)
+    except RuntimeError as error:
+        pytest.skip(f"{agent} is not kept from an earlier run, and npm cannot install it: {error}")
+    return () if agent == "claude" else ("--ro", str(found), "--env", "TMPDIR=/var/tmp")
 
 
 def names(program: AgentDev) -> dict[str, list[dict[str, Any]]]:
