@@ -25,7 +25,7 @@ from benchmarks import (
     terminal,
     transactions,
 )
-from benchmarks.comparison import peers, tools
+from benchmarks.comparison import peers, sandboxes, tools
 from benchmarks.measure import Section
 from benchmarks.net import credentials, gateway
 from benchmarks.process import ProgramFailed
@@ -56,6 +56,7 @@ BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "network": gateway.run,
     "credentials": credentials.run,
     "peers": peers.run,
+    "sandboxes": sandboxes.run,
     "imports": startup.run_imports,
 }
 PAGE = PROJECT / "docs/benchmarks.md"

@@ -22,13 +22,17 @@ _TAIL = """\
     .venv/bin/python -m benchmarks --write startup # run one and update its part of this page
     AGENT_DEV_BENCH_ROUNDS=200 make bench          # 200 rounds instead of 60
     AGENT_DEV_BENCH_BWRAP=/path/to/bwrap make bench    # also with this newer bubblewrap
+    AGENT_DEV_BENCH_CLONES=/path make bench        # also compare with /path/try and /path/agent-dev-env
 
 Without `AGENT_DEV_BENCH_BWRAP`, the newer bubblewrap is the one that `.ci/new-bwrap` downloaded, if any. Comparisons
 with `bwrap --overlay` need bubblewrap 0.11 or newer.
 
 As on a user's machine, agent-dev is built as a wheel and installed, with bytecode, into a new virtual environment of
 `/usr/bin/python3`. Home, state directory and repositories are new directories below `/var/tmp`, which are removed at the end.
-Only the installation uses the network.
+Only the installation and `sandboxes` use the network: `sandboxes` installs Codex and sandbox-runtime from npm, in pinned
+versions. It also compares with rsync, if installed, and with [try](https://github.com/binpash/try) and
+[agent-dev-env](https://github.com/3scale-labs/agent-dev-env), if `AGENT_DEV_BENCH_CLONES` names a directory with clones of
+both. sandbox-runtime needs socat and ripgrep.
 """
 _MARK = "\n\n## "
 _BUSY = """\

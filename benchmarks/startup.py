@@ -11,7 +11,7 @@ from benchmarks.working_directory import Bwrap, WorkingDirectory, repository
 
 TITLE = "Start-up"
 TARGET = 6.0  # times plain bubblewrap
-_PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
+PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
 _TRUE = "/usr/bin/true"
 _MODULES = "agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session"
 _CLOCK = (
@@ -58,7 +58,7 @@ def run_steps(workdir: WorkingDirectory) -> tuple[Section, ...]:
         "an interpreter without `site`": (workdir.python, "-I", "-S", "-c", "pass"),
         "an interpreter": (workdir.python, "-c", "pass"),
         "and the imports of a start": (workdir.python, "-c", f"import os, {_MODULES}; os._exit(0)"),
-        f"bubblewrap {bwrap} alone": (bwrap.path, *_PLAIN, _TRUE),
+        f"bubblewrap {bwrap} alone": (bwrap.path, *PLAIN, _TRUE),
         "a start without the supervisor": (workdir.program, "--config", str(config), "--", "true"),
         "a start": (workdir.program, "--", "true"),
         "a run of 0.3 s, with all its services": (workdir.program, "--", "sleep", "0.3"),
@@ -111,13 +111,13 @@ def _with(bwrap: Bwrap, workdir: WorkingDirectory, repo: Path) -> Section:
 
 def _subjects(bwrap: Bwrap, workdir: WorkingDirectory, repo: Path) -> list[Subject]:
     env = workdir.env_with(bwrap)
-    commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *_PLAIN, _TRUE)}
+    commands = {"true": (_TRUE,), "bwrap": (bwrap.path, *PLAIN, _TRUE)}
     if bwrap.has_overlay:
         upper, work = workdir.folder / f"upper-{bwrap}", workdir.folder / f"work-{bwrap}"
         upper.mkdir()
         work.mkdir()
         overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo))
-        commands["bwrap --overlay"] = (bwrap.path, *_PLAIN, *overlay, _TRUE)
+        commands["bwrap --overlay"] = (bwrap.path, *PLAIN, *overlay, _TRUE)
     commands["agent-dev -- true"] = (workdir.program, "--", "true")
     return [measure.program(name, argv, env) for name, argv in commands.items()]
 
