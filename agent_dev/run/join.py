@@ -2,6 +2,7 @@
 
 import _socket
 import os
+import select
 import sys
 import time
 
@@ -15,6 +16,7 @@ from agent_dev.sandbox.sandbox_monitor import MonitorOptions, SandboxMonitor
 from agent_dev.sandbox.terminal.pty import Terminal
 
 _PATIENCE, _RETRY_INTERVAL = 5.0, 0.02  # seconds to wait for an agent that is being started
+_KILLED, _END_PATIENCE = 137, 500  # exit code; ms
 _SENT_FDS = b"".join(fd.to_bytes(4, sys.byteorder) for fd in range(3))
 
 TYPE_CHECKING = False
@@ -30,6 +32,7 @@ def run_joined(path: str, request: JoinRequest, init: int, *, may_copy: bool = T
     streams, terminal = launch.open_streams(), Terminal()
     terminal.may_copy = may_copy
     try:
+        init_fd = os.pidfd_open(init)
         request = request.replace(in_foreground=terminal.starts_in_foreground, terminal=terminal.standard_streams)
         connection, entering = _request(path, request, streams, terminal)
         if not _enter_groups(init, entering):
@@ -37,13 +40,21 @@ def run_joined(path: str, request: JoinRequest, init: int, *, may_copy: bool = T
         connection.send(service.GO)
         if not _is_ready(connection, terminal):
             raise CannotStart(message="cannot enter the sandbox: has the session just ended?", hint="agent-dev sessions")
-        return _relay_and_wait(connection, entering, terminal)
+        code = _relay_and_wait(connection, entering, terminal)
+        return None if code == _KILLED and _has_ended(init_fd) else code
     except OSError as error:
         raise CannotStart(message=f"cannot enter the sandbox: {error.strerror}", hint="agent-dev sessions") from None
     finally:
         terminal.finish()
         if streams:
             streams.finish()
+
+
+def _has_ended(init_fd: int) -> bool:
+    """Return whether the sandbox has ended: its end kills a command slightly earlier than its first process."""
+    poll = select.poll()
+    poll.register(init_fd, select.POLLIN)
+    return bool(poll.poll(_END_PATIENCE))
 
 
 def _request(

@@ -16,7 +16,7 @@
           pyproject = true;
           src = ../..;
           build-system = [ pkgs.python3Packages.hatchling ];
-          dependencies = with pkgs.python3Packages; [ h11 pygit2 pyyaml textual ];
+          dependencies = with pkgs.python3Packages; [ cryptography h11 pygit2 pyyaml textual ];
           pythonRelaxDeps = true;
           makeWrapperArgs = [ "--prefix PATH : ${pkgs.lib.makeBinPath [ pkgs.bubblewrap pkgs.git ]}" ];
           doCheck = false; # the tests need a sandbox of their own

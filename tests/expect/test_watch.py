@@ -172,20 +172,19 @@ def test_a_session_without_changes_ends_as_removed(agent_dev: AgentDev) -> None:
 def test_a_pipe_gets_one_line_per_event_in_order(guarded: AgentDev, tmp_path: Path) -> None:
     script = "read x; echo new >new; ls >/dev/null; touch forbidden; touch asked; rm new README.md; read x; exit 4"
     printed = tmp_path / "printed"
-    with (
-        printed.open("w") as output,
-        agent(guarded, script, "--name", "fix") as process,
-        guarded.start("watch", stdout=output) as watch,
-    ):
-        wait_until(lambda: "checkpoint 1" in printed.read_text(), "the past events are printed")
-        assert [row.split()[1] for row in printed.read_text().splitlines()] == ["session", "command", "checkpoint"]
-        line(process)
-        wait_until(lambda: "  1: touch asked" in printed.read_text(), "the question is printed")
-        wait_until(lambda: "added  new" in printed.read_text(), "the new file is printed")
-        assert guarded("approve", "--deny", "1").returncode == 0
-        wait_until(lambda: "reverted" in printed.read_text(), "the reverted change is printed")
-        line(process)
-        assert watch.wait(30) == 0
+    with printed.open("w") as output, agent(guarded, script, "--name", "fix") as process:
+        wait_until(lambda: "sh -c" in guarded("log", "fix", "--commands").stdout, "the first command is logged")
+        wait_until(lambda: "checkpoint 1" in guarded("log", "fix").stdout, "the first checkpoint is logged")
+        with guarded.start("watch", stdout=output) as watch:
+            wait_until(lambda: "checkpoint 1" in printed.read_text(), "the past events are printed")
+            assert [row.split()[1] for row in printed.read_text().splitlines()] == ["session", "command", "checkpoint"]
+            line(process)
+            wait_until(lambda: "  1: touch asked" in printed.read_text(), "the question is printed")
+            wait_until(lambda: "added  new" in printed.read_text(), "the new file is printed")
+            assert guarded("approve", "--deny", "1").returncode == 0
+            wait_until(lambda: "reverted" in printed.read_text(), "the reverted change is printed")
+            line(process)
+            assert watch.wait(30) == 0
     rows = printed.read_text().splitlines()
     texts = [re.sub(r"^\d\d:\d\d:\d\d  (\S+) +", r"\1 ", row) for row in rows]
     wanted = [
