@@ -18,7 +18,11 @@ _PEER = "bwrap --overlay"
 def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure the work inside, if a bubblewrap can mount overlays."""
     bwrap = workdir.with_overlay
-    about = f"The fastest of {_PASSES} passes within one sandbox; a new sandbox each round."
+    about = (
+        f"The fastest of {_PASSES} passes within one sandbox; a new sandbox each round. agent-dev has `policy: off`, because "
+        "bubblewrap has no command policy; the default, `guard`, delays each start of a program "
+        "([command policy](#the-command-policy))."
+    )
     if bwrap is None:
         return (Section(TITLE, about, (), ("Not measured: set AGENT_DEV_BENCH_BWRAP to a bubblewrap ≥ 0.11.",)),)
     repo = _repository(workdir)
@@ -69,7 +73,9 @@ def _subjects(bwrap: Bwrap, workdir: WorkingDirectory, repo: Path) -> list[Subje
         overlay = ("--overlay-src", str(repo), "--overlay", str(upper), str(work), str(repo), "--chdir", str(repo))
         return (bwrap.path, *kernel, *overlay, *script)
 
-    ours = (workdir.program, "--no-merge", "--", *script)
+    settings = workdir.folder / "inside.yaml"
+    settings.write_text('policy: "off"\n')
+    ours = (workdir.program, "--no-merge", "--config", str(settings), "--", *script)
     subjects = [
         Subject(_PEER, lambda: _timed(peer(), workdir.env)),
         Subject("agent-dev", lambda: _timed(ours, workdir.env_with(bwrap))),
