@@ -20,6 +20,7 @@ PLACES = (
     ".m2/repository",
     ".cargo/git/checkouts/lib/abc",
 )
+NAMES = ("npmrc", ".npmrc", "pip.conf", "settings.xml", "gradle.properties", "auth.json", "bunfig.toml", "gemrc")  # at least
 CONFIGS = (
     ".nvm/.git/config",
     ".cache/pre-commit/repo1/.git/config",
@@ -36,6 +37,7 @@ CONFIG = f'[core]\n\tbare = true\n[remote "origin"]\n\turl = https://ada:{CANARY
 )
 @pytest.mark.parametrize("place", PLACES)
 def test_d33_files_with_well_known_token_names_are_masked(agent_dev: AgentDev, place: str) -> None:
+    assert {*REPLACEMENTS} > {*NAMES}
     for name in REPLACEMENTS:
         put(agent_dev.home / place / name)
     put(agent_dev.home / place / "NuGet.Config")

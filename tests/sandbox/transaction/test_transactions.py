@@ -214,6 +214,23 @@ def test_a_concurrent_change_elsewhere_in_the_file_is_merged(agent_dev: AgentDev
     assert (agent_dev.repo / "lines").read_text() == NUMBERS.replace("line 3\n", "agent\n").replace("line 30\n", "mine\n")
 
 
+@pytest.mark.parametrize("mode", [0o444, 0o400, 0o555])
+def test_files_without_write_permission_are_merged(agent_dev: AgentDev, mode: int) -> None:
+    script = f"echo new >new; mkdir moved; mv sub/inner moved; chmod {mode:o} README.md new moved/inner"
+    (agent_dev.repo / "sub/inner").write_text("inner\n")
+    code, reported = outcome(agent_dev, "--allow", "executable", "--", "sh", "-c", script)
+    assert (code, reported["state"]) == (0, "merged")
+    for path, text in (("new", "new\n"), ("moved/inner", "inner\n")):
+        place = agent_dev.repo / path
+        assert place.stat().st_mode & 0o777 == mode
+        assert place.read_text() == text
+    assert (agent_dev.repo / "README.md").stat().st_mode & 0o777 == mode
+    assert not (agent_dev.repo / "sub/inner").exists()
+    assert agent_dev("undo").returncode == 0
+    assert (agent_dev.repo / "sub/inner").read_text() == "inner\n"
+    assert not (agent_dev.repo / "new").exists()
+
+
 def test_an_unchanged_tree_is_reported(agent_dev: AgentDev) -> None:
     done = agent_dev("tx", "--", "true")
     assert (done.returncode, done.stderr) == (0, "agent-dev: no changes to merge\n")
