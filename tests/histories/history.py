@@ -290,9 +290,10 @@ class Player:
         left, kept = (frozenset(key.path for key in keys) for keys in ((one.key for one in done.skipped), done.merged_with_yours))
         oracle.check_undo(merge.apart(met), met.apart(before), met.apart(self.real), left, kept)
         merge.is_undone = merge.is_undone or bool(done.paths)
-        merge.back |= {key.path for key in done.paths}
-        merge.stood, merge.undone, merge.undone_at = before, self.real, -1 if self._step.concurrent else self._acts
         merge.last_back = frozenset(key.path for key in done.paths)
+        earlier = {path: merge.stood[path] for path in merge.back - merge.last_back if path in merge.stood}
+        merge.back |= merge.last_back
+        merge.stood, merge.undone, merge.undone_at = before | earlier, self.real, -1 if self._step.concurrent else self._acts
         session = next(one for one in self.world.sessions if one.id == merge.session)
         session.refused.clear()
         for run in session.runs:

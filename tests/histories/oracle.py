@@ -179,7 +179,9 @@ class Merge:
     reported: dict[bytes, str]
     view: TreeEntries  # the content of its session
     is_undone: bool = False
-    stood: TreeEntries = field(default_factory=dict)  # the tree before and after its last undo
+    stood: TreeEntries = field(
+        default_factory=dict
+    )  # the tree before and after its last undo; what an earlier one restored, before that
     undone: TreeEntries = field(default_factory=dict)
     undone_at: int = -1  # the number of the user's actions before that undo
     last_back: frozenset[bytes] = frozenset()  # paths that the last undo restored
