@@ -15,6 +15,7 @@ from agent_dev.linux import syscalls
 ModeRecord = tuple[bytes, int, int]  # path, inode, own mode
 RecordMode = Callable[[bytes, int, int], None]  # gets path, inode and mode, and makes them durable before it returns
 
+_MOST_LOOKS = 10  # at a mode that the user keeps changing
 ENTER, READ, WRITE = 0o100, 0o500, 0o700
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
@@ -59,7 +60,7 @@ class UnlockedDirectories:
             return False
         try:
             noted = -1
-            while True:
+            for _ in range(_MOST_LOOKS):
                 status = os.fstat(fd)
                 mode = stat.S_IMODE(status.st_mode)
                 if mode & bits == bits or status.st_uid != os.geteuid():

@@ -116,3 +116,42 @@ def test_modes_are_restored_below_a_directory_that_was_restored_before() -> None
         os.close(root)
 
     as_user(act)
+
+
+def test_a_mode_that_the_user_changes_while_it_is_recorded_is_not_lost() -> None:
+    def act(place: Path) -> None:
+        folder = place / "d"
+        folder.mkdir(0o400)
+        noted: list[int] = []
+
+        def note(_path: bytes, _inode: int, mode: int) -> None:
+            noted.append(mode)
+            if len(noted) == 1:
+                folder.chmod(0o440)  # the user does, at this moment
+
+        fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            opened = UnlockedDirectories(fd, note)
+            assert opened.unlock(b"d", 0o700)
+            assert (noted, folder.stat().st_mode & 0o777) == ([0o400, 0o440], 0o740)
+            opened.restore()
+            assert folder.stat().st_mode & 0o777 == 0o440
+        finally:
+            os.close(fd)
+
+    as_user(act)
+
+
+def test_a_mode_that_changes_all_the_time_ends_no_command() -> None:
+    def act(place: Path) -> None:
+        folder = place / "d"
+        folder.mkdir(0o400)
+        fd = os.open(place, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            opened = UnlockedDirectories(fd, lambda _path, _inode, mode: folder.chmod(mode ^ 0o040))
+            assert opened.unlock(b"d", 0o700)
+            assert folder.stat().st_mode & 0o700 == 0o700
+        finally:
+            os.close(fd)
+
+    as_user(act)

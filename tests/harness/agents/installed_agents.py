@@ -56,12 +56,17 @@ def is_installed(program: AgentDev) -> bool:
 
 def install(program: AgentDev, agent: str) -> None:
     """Install an agent in its version, as a user would. Skips the test, in a strict run fails it, without the package index."""
-    if not _has_index(agent):
-        pytest.skip(f"{agent} is not kept from an earlier run, and its package index does not answer npm or pip")
+    require_index(agent)
     settings = {name: os.environ[name] for name in (*CERTIFICATES, *INDEXES) if name in os.environ}
     done = program("install", agent, "--version", VERSIONS[agent], env=settings, timeout=900)
     assert done.returncode == 0, done.stdout + done.stderr
     (program.agent_home / ".local/agent" / _MARK).touch()
+
+
+def require_index(agent: str) -> None:
+    """Skip the test, in a strict run fail it, if the package index of an agent does not answer."""
+    if not _has_index(agent):
+        pytest.skip(f"{agent} is not kept from an earlier run, and its package index does not answer npm or pip")
 
 
 def _has_index(agent: str) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.harness.agents import claude, codex
+from tests.harness.agents import claude, codex, installed_agents
 from tests.harness.agents.any_model import AnyModel
 from tests.harness.agents.scripted import COMMAND
 from tests.harness.internet import BRIDGE, in_internet
@@ -44,8 +44,9 @@ def install(program: AgentDev, agent: str) -> tuple[str, ...]:
     prefix = program.agent_home / ".local"
     try:
         found = claude.install(prefix) if agent == "claude" else codex.install(prefix)
-    except RuntimeError as error:
-        pytest.skip(f"{agent} is not kept from an earlier run, and npm cannot install it: {error}")
+    except RuntimeError:
+        installed_agents.require_index(agent)
+        raise
     return () if agent == "claude" else ("--ro", str(found), "--env", "TMPDIR=/var/tmp")
 
 
