@@ -227,12 +227,13 @@ class SandboxMonitor:
         self._continue_agent()
 
     def _continue_agent(self) -> None:
+        """Continue the sandbox's group and the agent by one signal each: a program may start its threads again at each."""
         _signal_group(self._sandbox.process_group, signals.CONT)
-        if self._agent:
-            try:
+        try:
+            if self._agent and os.getpgid(self._agent) != self._sandbox.process_group:
                 os.kill(self._agent, signals.CONT)
-            except ProcessLookupError:
-                return
+        except ProcessLookupError:
+            return
 
     # changes of the lower layer
 

@@ -54,6 +54,35 @@ def test_ctrl_z_stops_the_job_and_fg_continues_it(shell: Shell) -> None:
     assert shell.status == 4
 
 
+COUNT_SIGNALS = """if True:
+    import signal
+    count = 0
+    def add(*_):
+        global count
+        count += 1
+    signal.signal(signal.SIGCONT, add)
+    while True:
+        print(f"signals-{count}", flush=True)
+        input()
+"""
+
+
+def test_fg_continues_the_agent_by_a_single_signal(shell: Shell, tmp_path: Path) -> None:
+    # At a second signal Textual starts its threads again, and then may not exit. A second one is not always seen: hence 20.
+    (tmp_path / "repo/count.py").write_text(COUNT_SIGNALS)
+    launched(shell, "ad python3 -I count.py", "signals-0")
+    for count in range(1, 21):
+        shell.send("\x1a")
+        assert "Stopped" in shell.wait_prompt()
+        shell.start("fg")
+        start = len(shell.raw)
+        shell.send("\r")
+        shell.wait_raw(b"\n", start=shell.wait_raw(b"signals-", start=start))
+        assert shell.raw[start:].split(b"signals-")[-1].split() == [b"%d" % count]
+    shell.send("\x03")
+    shell.wait_prompt()
+
+
 def test_an_agent_that_stops_itself_does_not_hang_the_terminal(shell: Shell) -> None:
     launched(shell, "ad bash -c 'echo agent-$((1+1)); kill -STOP $$; echo went-on; read x; echo got-$x'", "agent-2")
     assert "Stopped" in shell.wait_prompt()
