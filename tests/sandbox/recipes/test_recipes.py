@@ -7,9 +7,11 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.harness.program import PROGRAM, AgentDev
 from tests.harness.servers.sshd import make_key, sshd, user
+from tests.harness.terminal import Terminal
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
@@ -28,6 +30,14 @@ def run_recipe(agent_dev: AgentDev, name: str, *words: str, path: str = "", **va
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def install_claude(agent_dev: AgentDev, script: str) -> None:
+    """Install a shell script in the place of Claude Code."""
+    program = agent_dev.agent_home / ".local/agent/bin/claude"
+    program.parent.mkdir(parents=True)
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
 
 
 def test_a_monorepo_and_a_library_are_reviewed_together(agent_dev: AgentDev) -> None:
@@ -54,6 +64,25 @@ def test_a_job_applies_what_passes_and_keeps_the_review_of_what_fails(agent_dev:
     assert (clone.repo / "other.txt").read_text() == "wrong\n"
 
 
+@pytest.mark.parametrize(("written", "state"), [("right", 0), ("wrong", 1)])
+def test_the_workflow_applies_tested_changes_and_keeps_others(agent_dev: AgentDev, written: str, state: int) -> None:
+    install_claude(agent_dev, f'test "$1" = -p && test "$ANTHROPIC_API_KEY" = key && echo {written} >answer')
+    (agent_dev.repo / "Makefile").write_text("test:\n\tgrep -q right answer\n")
+    steps = yaml.safe_load((RECIPES / "ci-workflow.yml").read_text())["jobs"]["agent"]["steps"]
+    [step] = [step for step in steps if step.get("id") == "work"]
+    env = {**agent_dev.environment(), "ANTHROPIC_API_KEY": "key"}
+    env["PATH"] = f"{PROGRAM.parent}:{env['PATH']}"
+    command = ["/bin/bash", "-e", "-c", step["run"]]
+    done = subprocess.run(
+        command, cwd=agent_dev.repo, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == state, done.stdout + done.stderr
+    artifacts = agent_dev.repo / "artifacts"
+    assert json.loads((artifacts / "result.json").read_text())["state"] == ("merged" if state == 0 else "failed")
+    assert (agent_dev.repo / "answer").exists() is (state == 0)
+    assert all((artifacts / name).exists() is (state == 1) for name in ("review.html", "session.bundle"))
+
+
 def test_an_agent_in_tmux_is_merged(agent_dev: AgentDev, tmp_path: Path) -> None:
     run_recipe(agent_dev, "tmux.sh", f"recipe-{os.getpid()}", TMUX_TMPDIR=str(tmp_path))
 
@@ -77,6 +106,32 @@ def test_an_agent_on_another_machine_is_merged_here(agent_dev: AgentDev, tmp_pat
         run_recipe(agent_dev, "ssh.sh", "127.0.0.1", str(clone), path=f"{programs}:{PROGRAM.parent}")
 
 
-def test_the_tasks_of_vs_code_start_existing_commands() -> None:
-    tasks = json.loads((RECIPES / "vscode-tasks.json").read_text())["tasks"]
-    assert [task["command"] for task in tasks] == ["agent-dev claude", "agent-dev merge"]
+def task(agent_dev: AgentDev, label: str) -> Terminal:
+    """Start a task as VS Code does: by a shell, in its own terminal."""
+    [command] = [
+        task["command"] for task in json.loads((RECIPES / "vscode-tasks.json").read_text())["tasks"] if task["label"] == label
+    ]
+    env = agent_dev.terminal_environment(
+        {"TERM_PROGRAM": "vscode", "PATH": f"{PROGRAM.parent}:{agent_dev.environment()['PATH']}"}
+    )
+    return Terminal(["/bin/bash", "-c", command], env=env, cwd=agent_dev.repo)
+
+
+def test_the_tasks_of_vs_code_run_an_agent_and_review_its_changes(agent_dev: AgentDev) -> None:
+    install_claude(agent_dev, "echo made >made; read line")
+    with task(agent_dev, "agent") as terminal:
+        terminal.send("\r")
+        terminal.wait_for("c apply")
+        terminal.keys("q")
+        assert terminal.wait_exit() == 0
+    assert agent_dev.changes() == {"made": "added"}
+    with task(agent_dev, "review the agent's changes") as terminal:
+        terminal.wait_for("c apply")
+        terminal.wait_quiet()
+        terminal.keys("A", "c")
+        terminal.wait_for("No, go back")
+        terminal.keys("y")
+        terminal.wait_for("1 change merged")
+        terminal.keys("enter")
+        assert terminal.wait_exit() == 0
+    assert (agent_dev.repo / "made").read_text() == "made\n"
