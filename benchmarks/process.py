@@ -35,10 +35,14 @@ def output(argv: tuple[str, ...], env: dict[str, str], *, errors: bool = False, 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Processor time of a program and of the children it waited for, and the peak memory of the largest of them in MiB."""
+    """Processor time of a program and of the children it waited for, and the peak memory of the largest of them in MiB.
+
+    `elapsed`: the milliseconds from its start to its exit.
+    """
 
     milliseconds: float
     peak: float
+    elapsed: float
 
 
 def processor_time(argv: tuple[str, ...], env: dict[str, str]) -> float:
@@ -51,9 +55,11 @@ def usage(argv: tuple[str, ...], env: dict[str, str]) -> Usage:
 
     Raises ProgramFailed unless it exits with status 0, or with 1 because a part was left out.
     """
+    start = time.perf_counter_ns()
     pid = os.posix_spawn(argv[0], argv, env, file_actions=_NULL)
     _, status, used = os.wait4(pid, 0)
+    elapsed = (time.perf_counter_ns() - start) / 1e6
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 1):
         raise ProgramFailed(f"exit code {code} of: {' '.join(argv)}")
-    return Usage((used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024)
+    return Usage((used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024, elapsed)
