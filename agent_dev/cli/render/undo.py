@@ -15,6 +15,7 @@ from agent_dev.cli.render.format import (
     skipped_as_json,
 )
 from agent_dev.fs.entry import Key
+from agent_dev.git.updates import RefUpdate
 from agent_dev.merge.history import MergeRecord
 from agent_dev.merge.undo import UndoResult
 from agent_dev.overlay.changes import ChangeKind, sorted_changes
@@ -56,7 +57,7 @@ def print_undo(result: UndoResult, *, as_json: bool, verb: str, named: str = "")
     for left in result.skipped:
         print_line(f"skipped {visible(display_path(left.key, result.roots))}: {visible(left.reason)}; your version is kept")
     # Not "nothing left": that would be read as said of the session, whose other changes are unknown here.
-    parts = [ref_label(ref.name) for ref in result.refs] + ([format_count(len(paths), "change")] if paths else [])
+    parts = _ref_labels(result.refs) + ([format_count(len(paths), "change")] if paths else [])
     parts += [_describe_declined(result.declined)] if result.declined else []
     done = ", ".join(parts) or "nothing"
     skipped = f", {len(result.skipped)} skipped" if result.skipped else ""
@@ -76,6 +77,12 @@ def _next_commands(result: UndoResult, named: str, *, is_undo: bool) -> Iterator
     if result.has_effect:
         redo = ("to apply it again", "agent-dev redo") if is_undo else ("to revert it", f"agent-dev undo {result.merge}")
         yield from command_rows(*redo)
+
+
+def _ref_labels(refs: Sequence[RefUpdate]) -> list[str]:
+    """Return each ref's display name once, with the number of repositories in which one of that name was updated."""
+    labels = Counter(ref_label(ref.name) for ref in refs)
+    return [f"{label} in {count} repositories" if count > 1 else label for label, count in labels.items()]
 
 
 def _describe_declined(ids: Sequence[str]) -> str:
@@ -125,7 +132,7 @@ def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: boo
         kinds = Counter(change.kind for change in fold_recorded(one.changes))
         counts = (f"{kinds[kind]} {kind}" for kind in ChangeKind if kind in kinds)
         declined = [_describe_declined(one.declined)] if one.declined else []
-        summary = ", ".join([*(ref_label(ref.name) for ref in one.refs), *counts, *declined])
+        summary = ", ".join([*_ref_labels(one.refs), *counts, *declined])
         root = f"  {visible(one.roots[0])}" if with_roots else ""
         print_wrapped(f"{one.id}  {one.state:<13}  {_when(one.time)}  {visible(one.name)}: {summary}{root}")
     if not found:

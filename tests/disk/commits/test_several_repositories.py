@@ -8,6 +8,7 @@ import pytest
 
 from agent_dev.agent_git import commits
 from agent_dev.cli.render import commits as output
+from agent_dev.cli.render import undo
 from agent_dev.cli.render.colour import PLAIN
 from agent_dev.cli.screen import commits_reader
 from agent_dev.commits import report
@@ -15,7 +16,7 @@ from agent_dev.errors import CannotImport, UsageError
 from agent_dev.fs import checksummed_json
 from agent_dev.git.updates import GitUpdate, RefUpdate
 from agent_dev.git.user_refs import RefMovedError, update_refs
-from agent_dev.merge import merge
+from agent_dev.merge import history, merge
 from agent_dev.overlay.selection import Selection
 from agent_dev.session import sessions, startup_state, store
 from agent_dev.session.sessions import CommandContext
@@ -82,6 +83,13 @@ def test_an_import_moves_both_branches_and_one_undo_reverts_both(session: GitSes
     assert not (other / "b.txt").exists()
     session.redo()
     assert (head(session.root), head(other)) == ids
+
+
+def test_a_branch_of_two_repositories_is_listed_once(session: GitSession, capsys: pytest.CaptureFixture[str]) -> None:
+    commit_in_both(session)
+    session.import_commits()
+    undo.print_merges(history.list_merges(session.here), as_json=False, with_roots=False)
+    assert "branch main in 2 repositories, 1 added, 1 edited\n" in capsys.readouterr().out
 
 
 def test_a_conflict_in_one_repository_imports_nothing(session: GitSession, other: Path) -> None:
