@@ -1,9 +1,9 @@
 """Import our modules from one file, because finding and reading a hundred files takes as long as running them.
 
 The file is next to the byte code that Python caches. As with that, a module is taken from it only while its source has the
-recorded size and time; other modules are imported as usual. The modules of a start are also in the file as one object, in the
-order in which they must run: without Python's import system a start takes 9 % less processor time
-(docs/decisions/0002-launch-path-imports.md).
+recorded size and time; other modules are imported as usual. The modules of a start are also in the file as two groups, those of
+every command first, in the order in which they must run: without Python's import system a start takes an eighth less processor
+time (docs/decisions/0002-launch-path-imports.md).
 """
 
 import marshal
@@ -22,8 +22,9 @@ if TYPE_CHECKING:
     # By name: whether it is a package, its source's time of modification in ns and its size in bytes; the offset of its code
     # after the index, its length and checksum.
     Index = dict[str, tuple[bool, int, int, int, int, int]]
-    # The names of a start's modules, each after those that it imports; the offset, length and checksum of their code.
-    Start = tuple[tuple[str, ...], int, int, int]
+    # The names of modules, each after those that it imports; the offset, length and checksum of their code.
+    Group = tuple[tuple[str, ...], int, int, int]
+    Groups = tuple[Group, Group]  # the modules of every command, and the others of a start
 
 _PACKAGE = os.path.dirname(os.path.abspath(__file__))
 _TOP = os.path.dirname(_PACKAGE)
@@ -31,9 +32,9 @@ _PACKAGES = (__package__, "tui")
 _FOLDER = f"{_PACKAGE}/__pycache__"
 _PATH = f"{_FOLDER}/modules.{sys.implementation.cache_tag}.cache"
 _NEW = f"{_PATH}.new"
-_FORMAT = b"\2"  # of the file: an upgrade leaves the file of the former version
+_FORMAT = b"\3"  # of the file: an upgrade leaves the file of the former version
 _HEADER = 13  # bytes: the format, Python's magic number, and the index's checksum and length
-_NO_START: "Start" = ((), 0, 0, 0)
+_NO_GROUPS: "Groups" = (((), 0, 0, 0), ((), 0, 0, 0))
 _ABANDONED = 600  # seconds after which a file that was not finished is replaced
 
 
@@ -53,9 +54,10 @@ class _CachedLoader(_SourceLoader):
 
     index: "Index" = {}  # noqa: RUF012
     offset = 0  # of the modules in the file
-    start: "Start" = _NO_START
+    groups: "Groups" = _NO_GROUPS
     is_outdated = False
     needed: "tuple[str, ...]" = ()  # by a start
+    common = 0  # how many of them every command needs
 
     @classmethod
     def find_spec(
@@ -89,18 +91,30 @@ def use() -> None:
     """Import modules from the file from now on, if there is one."""
     if sys.flags.optimize:
         return  # the file has code with assertions and docstrings
-    _CachedLoader.index, _CachedLoader.offset, _CachedLoader.start = _read_index()
+    _CachedLoader.index, _CachedLoader.offset, _CachedLoader.groups = _read_index()
     _CachedLoader.is_outdated = not _CachedLoader.index
-    _CachedLoader.needed = _CachedLoader.start[0]
+    common, others = (group[0] for group in _CachedLoader.groups)
+    _CachedLoader.needed, _CachedLoader.common = common + others, len(common)
     sys.meta_path.insert(0, _CachedLoader)
 
 
+def import_common() -> None:
+    """Import the modules of every command at once, if the file is used."""
+    _import_group(0)
+
+
 def import_start() -> None:
-    """Import the modules of a start at once, if the file is used; call it only where an agent is started."""
+    """Import the other modules of a start at once, if the file is used; call it only where an agent is started."""
+    if _CachedLoader.is_outdated:
+        _CachedLoader.common = len(_SourceLoader.imported)
+    _import_group(1)
+
+
+def _import_group(number: int) -> None:
     if _CachedLoader not in sys.meta_path:
         return
-    names = _CachedLoader.start[0]
-    if not names or not all(map(_is_current, names)) or not _import_all(*_CachedLoader.start):
+    group = _CachedLoader.groups[number]
+    if not group[0] or not all(map(_is_current, group[0])) or not _import_all(*group):
         _CachedLoader.is_outdated = True
 
 
@@ -205,9 +219,13 @@ def renew() -> None:
                 codes[name] = code
                 index[name] = (is_package, status.st_mtime_ns, status.st_size, offset, len(parts[-1]), crc32(parts[-1]))
                 offset += len(parts[-1])
-        names = tuple(filter(codes.__contains__, _CachedLoader.needed))
-        parts.append(marshal.dumps(tuple(codes[name] for name in names)))
-        table = marshal.dumps((_PACKAGE, index, (names, offset, len(parts[-1]), crc32(parts[-1]))))
+        groups = []
+        for needed in (_CachedLoader.needed[: _CachedLoader.common], _CachedLoader.needed[_CachedLoader.common :]):
+            names = tuple(filter(codes.__contains__, needed))
+            parts.append(marshal.dumps(tuple(codes[name] for name in names)))
+            groups.append((names, offset, len(parts[-1]), crc32(parts[-1])))
+            offset += len(parts[-1])
+        table = marshal.dumps((_PACKAGE, index, tuple(groups)))
         with open(new, "wb") as file:
             file.write(_FORMAT + MAGIC_NUMBER + crc32(table).to_bytes(4, "little") + len(table).to_bytes(4, "little") + table)
             file.writelines(parts)
@@ -244,17 +262,17 @@ def _is_being_written() -> bool:
         return False
 
 
-def _read_index() -> "tuple[Index, int, Start]":
-    """Return the file's index, its end, and the modules of a start.
+def _read_index() -> "tuple[Index, int, Groups]":
+    """Return the file's index, its end, and the two groups of a start's modules.
 
     It is empty if the file is missing, damaged, or of another Python, or if the package was moved.
     """
     header = _read(0, _HEADER)
     table = _read(_HEADER, int.from_bytes(header[9:], "little"))
     if header[:9] != _FORMAT + MAGIC_NUMBER + crc32(table).to_bytes(4, "little"):
-        return {}, 0, _NO_START
-    package, index, start = marshal.loads(table)  # noqa: S302  (as trusted as our sources, in whose folder it is)
-    return (index, _HEADER + len(table), start) if package == _PACKAGE else ({}, 0, _NO_START)
+        return {}, 0, _NO_GROUPS
+    package, index, groups = marshal.loads(table)  # noqa: S302  (as trusted as our sources, in whose folder it is)
+    return (index, _HEADER + len(table), groups) if package == _PACKAGE else ({}, 0, _NO_GROUPS)
 
 
 def _read(offset: int, length: int) -> bytes:

@@ -16,7 +16,7 @@ _TRUE = "/usr/bin/true"
 _MODULES = "agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session"
 _CLOCK = (
     "import time as _t; _s = _t.perf_counter_ns(); from agent_dev import import_cache; import_cache.use(); "
-    f"import_cache.import_start(); import {_MODULES}; print((_t.perf_counter_ns() - _s) / 1e6)"
+    f"import_cache.import_common(); import_cache.import_start(); import {_MODULES}; print((_t.perf_counter_ns() - _s) / 1e6)"
 )
 _HEAVY = ("textual", "pygit2", "rich", "yaml", "argparse", "json", "re", "subprocess", "pathlib", "dataclasses", "typing")
 _UNSUPERVISED = 'policy: "off"\ndirectory_renames: false\n'

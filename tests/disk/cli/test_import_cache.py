@@ -14,9 +14,10 @@ from tests.harness.scale import seeded_random
 
 SOURCE = Path(__file__).parents[3] / "agent_dev"
 USE = "from agent_dev import import_cache\nimport_cache.use()\n"
+COMMON = "import_cache.import_common()\nimport agent_dev.cli.main\n"
 START = (
-    "import_cache.import_start()\n"
-    "import agent_dev.cli.main, agent_dev.run.run, agent_dev.run.new_session, agent_dev.sandbox.joining.service\n"
+    f"{COMMON}import_cache.import_start()\n"
+    "import agent_dev.run.run, agent_dev.run.new_session, agent_dev.sandbox.joining.service\n"
     "import_cache.note_start()\n"
 )
 COUNT = START + textwrap.dedent(
@@ -74,6 +75,14 @@ def test_what_starts_no_agent_imports_only_what_it_needs(program: Path) -> None:
     shown = "print([name for name in sys.modules if name.startswith('agent_dev.')], import_cache.can_be_renewed())"
 
     assert python(program, "-P", "-c", USE + few + shown) == "['agent_dev.import_cache', 'agent_dev.value'] False\n"
+
+
+def test_the_modules_of_every_command_are_imported_at_once(program: Path) -> None:
+    """Without Python's import system, so before the import that needs them; those of a start only with a start."""
+    shown = "import sys\nprint('agent_dev.cli.main' in sys.modules, 'agent_dev.run.prepare' in sys.modules)\n"
+    by_hand = f"import_cache.import_common()\n{shown}import_cache.import_start()\n{shown}print(import_cache.can_be_renewed())"
+
+    assert python(program, "-P", "-c", f"{USE}{by_hand}") == "True False\nTrue True\nFalse\n"
 
 
 def test_a_changed_module_is_imported_from_its_source(program: Path) -> None:
@@ -173,7 +182,7 @@ LATER = "import agent_dev.network.published.listeners\nimport_cache.note_start()
 def test_a_file_found_outdated_during_a_start_is_renewed_with_all_its_modules(program: Path) -> None:
     """Such as one that another process replaces meanwhile: its modules are then at other places."""
     python(program, "-P", "-c", f"{USE}{START}import_cache._CachedLoader.is_outdated = True\n{LATER}import_cache.renew()")
-    shown = "print(*import_cache._CachedLoader.start[0])\n"
+    shown = "print(*import_cache._CachedLoader.needed)\n"
     before = python(program, "-P", "-c", f"{USE}{shown}").split()
     assert before[-1] == "agent_dev.network.published.listeners"
     python(program, "-P", "-c", f"{USE}{START}import_cache._CachedLoader.is_outdated = True\n{LATER}import_cache.renew()")
