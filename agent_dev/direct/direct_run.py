@@ -14,9 +14,10 @@ from agent_dev.backup.backup_store import Backup
 from agent_dev.checkpoint import timer_process
 from agent_dev.config.profile import Profile
 from agent_dev.direct import overlay_attributes, snapshot_providers, unlocked_root
+from agent_dev.direct.overlay_attributes import OverlayAttribute
 from agent_dev.direct.snapshot_providers import Snapshot
 from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, UnusableStateDirectory, UsageError
-from agent_dev.fs import dir_tree, rmtree, snapshot_names, state_files
+from agent_dev.fs import dir_tree, rmtree, snapshot_names, state_files, walk
 from agent_dev.git import nested_repositories
 from agent_dev.git.nested_repositories import DisabledRepository, NestedRepository
 from agent_dev.linux import process, programs
@@ -57,8 +58,9 @@ class RunSnapshot:
     disabled: tuple[DisabledRepository, ...] = ()
     skipped_names: tuple[bytes, ...] = (b".git",)
     missing: tuple[str, ...] = ()
-    overlay_attributes: tuple[tuple[str, str], ...] = ()  # overlay attributes that existed before
+    overlay_attributes: tuple[OverlayAttribute, ...] = ()  # overlay attributes that existed before
     root_mode: int = 0  # of the root before the run; 0 if not recorded
+    root_attributes: tuple[tuple[str, str], ...] | None = None  # its user.* ones before, values in hex; None if not recorded
 
 
 def take_snapshot(prepared: PreparedRun, request: RunRequest, notice: merge.Notify) -> RunSnapshot:
@@ -84,11 +86,9 @@ def take_snapshot(prepared: PreparedRun, request: RunRequest, notice: merge.Noti
             hint = f"at most {_MANY} repositories can be protected; use a smaller directory, or drop --direct"
             raise CannotStart(message=f"{root} holds {len(repositories)} git repositories", hint=hint)
         found = snapshot_providers.take_snapshot(_snapshot_spec(root, folder, prepared, request.environ), provider)
-        marks = tuple(sorted(overlay_attributes.find_attributes(root, skip=skip)))
-        missing, mode = found.problems, stat.S_IMODE(os.stat(root).st_mode)
-        run_snapshot = RunSnapshot(
-            name, folder, root, request.arguments, time.time_ns(), 0, found, "", repositories, (), skip, missing, marks, mode
-        )
+        before = tuple(sorted(overlay_attributes.find_attributes(root, skip=skip), key=lambda one: one[:2]))
+        run_snapshot = RunSnapshot(name, folder, root, request.arguments, time.time_ns(), 0, found, "", repositories, (), skip)
+        run_snapshot = replace(run_snapshot, missing=found.problems, overlay_attributes=before, **_root_metadata(root))
         _write(run_snapshot)
     except OSError as error:
         if os.path.isdir(folder):
@@ -103,6 +103,19 @@ def take_snapshot(prepared: PreparedRun, request: RunRequest, notice: merge.Noti
     notice(f"the agent works in {root} directly; snapshot {name} ({found.provider}): {found.path}")
     notice("do not run git in repositories that the agent creates; they are disabled when it ends")
     return run_snapshot
+
+
+def _root_metadata(root: str) -> dict[str, Any]:
+    return {"root_mode": stat.S_IMODE(os.stat(root).st_mode), "root_attributes": read_root_attributes(root)}
+
+
+def read_root_attributes(root: str) -> tuple[tuple[str, str], ...]:
+    """Return the user.* attributes of a root, without the overlay's, values in hex. Raises OSError."""
+    fd = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        return tuple((name, value.hex()) for name, value in walk.read_attributes(fd))
+    finally:
+        os.close(fd)
 
 
 def _snapshot_spec(root: str, folder: str, prepared: PreparedRun, environ: dict[str, str]) -> snapshot_providers.SnapshotSpec:
@@ -163,9 +176,7 @@ def disable_repositories(run_snapshot: RunSnapshot, notice: merge.Notify) -> Run
     """Disable the git repositories that an agent created, and report them: git would run their hooks and use their settings."""
     _unlock_root(run_snapshot, notice)
     skip = (*run_snapshot.skipped_names, *map(os.fsencode, snapshot_names.snapshots_in(run_snapshot.root)))
-    overlay_attributes.remove_attributes(
-        run_snapshot.root, overlay_attributes.find_attributes(run_snapshot.root, skip=skip) - set(run_snapshot.overlay_attributes)
-    )
+    overlay_attributes.revert_attributes(run_snapshot.root, run_snapshot.overlay_attributes, skip=skip)
     done, problems = nested_repositories.disable_new_repositories(run_snapshot.root, run_snapshot.repositories, skip=skip)
     if done:
         noun = "a git repository" if len(done) == 1 else f"{len(done)} git repositories"
@@ -285,6 +296,7 @@ def _write(run_snapshot: RunSnapshot) -> None:
         "missing": list(run_snapshot.missing),
         "marks": list(run_snapshot.overlay_attributes),
         "root_mode": run_snapshot.root_mode,
+        "root_attributes": run_snapshot.root_attributes,
     }
     state_files.replace_file(f"{run_snapshot.folder}/{_ABOUT}", json.dumps(row).encode(), is_durable=True)
 
@@ -321,8 +333,9 @@ def _from_row(name: str, folder: str, row: dict[str, Any]) -> RunSnapshot:
         disabled=tuple(DisabledRepository(**one) for one in row.get("disabled", ())),
         skipped_names=(b".git",) if row.get("has_git", True) else (),
         missing=tuple(row.get("missing", ())),
-        overlay_attributes=tuple((path, name) for path, name in row.get("marks", ())),
+        overlay_attributes=tuple((path, name, next(iter(value), None)) for path, name, *value in row.get("marks", ())),
         root_mode=row.get("root_mode", 0) & 0o7777,
+        root_attributes=None if (own := row.get("root_attributes")) is None else tuple((name, value) for name, value in own),
     )
 
 

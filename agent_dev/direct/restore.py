@@ -2,14 +2,15 @@
 
 import os
 import shutil
+import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import NamedTuple
 
-from agent_dev.direct import unlocked_root
-from agent_dev.direct.direct_run import AFTER_FOLDER, RunSnapshot, lock_if_free
+from agent_dev.direct import overlay_attributes, unlocked_root
+from agent_dev.direct.direct_run import AFTER_FOLDER, RunSnapshot, lock_if_free, read_root_attributes
 from agent_dev.errors import AgentDevError, UsageError
 from agent_dev.fs import acl, copytree, dir_tree, durable, snapshot_names, unreadable, walk
 from agent_dev.fs.entry import Entry, FileType, parents_of
@@ -74,6 +75,26 @@ def apply_restore(review: Review, context: CommandContext, notice: merge.Notify,
     return merge.preview(review, planned) if is_dry else merge.apply_plan(review, planned, context.store, notice)
 
 
+def restore_attributes(
+    review: Review, result: merge.MergeResult, run_snapshot: RunSnapshot, paths: tuple[str, ...], context: CommandContext
+) -> None:
+    """Set overlay attributes that existed before the run and are missing; add those that cannot be set to the problems.
+
+    `paths`: only these and everything below them. No merge changes such attributes. One that was set on a file that `result`
+    applied would look like an edit of the user, and prevent an undo.
+    """
+    wanted = tuple(_path_below(path, run_snapshot.root, context) for path in paths) or (b"",)
+    applied = {change.key.path for change in result.applied if change.after and change.after.type is FileType.FILE}
+    missing = overlay_attributes.missing_attributes(
+        run_snapshot.root, run_snapshot.overlay_attributes, skip=run_snapshot.skipped_names
+    )
+    missing = [one for one in missing if any(_is_below(os.fsencode(one[0]), path) for path in wanted)]
+    failed = [one for one in missing if os.fsencode(one[0]) in applied]
+    failed += overlay_attributes.set_attributes(run_snapshot.root, [one for one in missing if one not in failed])
+    problems = (f"{path or '.'}: the attribute user.overlay.{name} cannot be restored" for path, name, _ in failed)
+    review.changes = replace(review.changes, problems=(*review.changes.problems, *problems))
+
+
 def _record(run_snapshot: RunSnapshot) -> store.Record:
     return {
         **store.BLANK,
@@ -119,7 +140,7 @@ def _write_changes(run_snapshot: RunSnapshot, upper: str, real: dir_tree.Tree, w
             if one and not any(_is_below(path, one) for path in known):
                 message = f"{os.fsdecode(one)} is neither in the snapshot nor in the repository"
                 raise UsageError(message=message, hint="agent-dev restore --dry-run lists the changes")
-        unrestorable = [path for path in missing if path not in now]
+        unrestorable = [path for path, kind in missing.items() if path not in now or kind not in ("it", f"a {now[path].type}")]
         for path in known:
             if wanted and not any(_is_below(path, one) for one in wanted):
                 continue
@@ -129,11 +150,29 @@ def _write_changes(run_snapshot: RunSnapshot, upper: str, real: dir_tree.Tree, w
             elif path not in now or now[path].type is not before.type:
                 unrestorable.append(path)
         writer.close()
-        return tuple(f"{os.fsdecode(path)}: {missing.get(path, 'it')} cannot be restored" for path in unrestorable)
+        kinds = [(path, missing.get(path, f"a {was[path].type}" if path in was else "it")) for path in unrestorable]
+        kinds += _root_differences(run_snapshot, real)
+        return tuple(
+            f"{os.fsdecode(path) or '.'}: {kind} cannot be restored"
+            for path, kind in kinds
+            if not wanted or any(_is_below(path, one) for one in wanted)
+        )
     finally:
         after.close()
         for tree in (source, target):
             tree.close()
+
+
+def _root_differences(run_snapshot: RunSnapshot, real: dir_tree.Tree) -> Iterator[tuple[bytes, str]]:
+    """Yield what changed in the root's own mode and attributes; an upper has no entry for the root itself."""
+    mode = stat.S_IMODE(os.fstat(real.fd).st_mode)
+    if run_snapshot.root_mode and mode != run_snapshot.root_mode:
+        yield b"", f"its mode is {mode:03o}; the former mode {run_snapshot.root_mode:03o}"
+    if run_snapshot.root_attributes is not None:
+        was, now = dict(run_snapshot.root_attributes), dict(read_root_attributes(run_snapshot.root))
+        for name in sorted(was.keys() | now.keys()):
+            if was.get(name) != now.get(name):
+                yield b"", f"the attribute {name}"
 
 
 def _problem(line: str) -> tuple[bytes, str]:

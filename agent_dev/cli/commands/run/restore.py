@@ -41,6 +41,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     review = restore.open_restore(snapshot, tuple(args.path), context)
     try:
         result = restore.apply_restore(review, context, notify, is_dry=args.dry_run)
+        if not args.dry_run:
+            restore.restore_attributes(review, result, snapshot, tuple(args.path), context)
         merge.print_merge(result, review, is_dry=args.dry_run, as_json=args.json, is_restore=True)
         if not review.changes.changes and not args.json:
             print_line(_describe_no_changes(review))
