@@ -220,6 +220,7 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "clipboard filter": (_returning(clipboard, "_may_start"), f"{OWN} -k a32"),
     "terminal reset": (_returning(reset, "reset_sequences", b""), f"{OWN} -k a28"),
     "private git directories in direct mode": (_unprotected("vendor/lib/.git"), f"{DIRECT} -k f29"),
+    "private git directory of the root in direct mode": (_unprotected("shop/.git"), f"{DIRECT} -k f34"),
     "read-only .git files": (_unprotected("module/.git"), f"{DIRECT} -k f30"),
     "disabling of new repositories": (_returning(nested_repositories, "disable_new_repositories", ((), ())), f"{DIRECT} -k f31"),
     "read-only included settings": (_unprotected("/.gitconfig"), f"{DIRECT} -k f32"),

@@ -51,14 +51,25 @@ def make(host: Host, name: str, *words: str) -> Path:
     return place
 
 
+def add_submodule(host: Host, parent: Path, source: Path, name: str) -> Path:
+    """Add a submodule to a repository of the user; return it."""
+    git = ("-C", parent, "-c", "protocol.file.allow=always")
+    host.agent_dev.git(*git, "submodule", "add", "-q", source, name)
+    host.agent_dev.git("-C", parent, "commit", "-q", "-m", "module")
+    return parent / name
+
+
+def settings(git_dirs: Path) -> list[Path]:
+    """Return the settings and hooks in git directories."""
+    return [path for path in git_dirs.rglob("*") if path.is_file() and (path.name == "config" or path.parent.name == "hooks")]
+
+
 @pytest.fixture
 def submodule(host: Host, tmp_path: Path) -> Path:
     """Create a submodule of the user; return it."""
     host.agent_dev.git("init", "-q", tmp_path / "other")
     host.agent_dev.git("-C", tmp_path / "other", "commit", "-q", "--allow-empty", "-m", "s")
-    host.agent_dev.git("-c", "protocol.file.allow=always", "submodule", "add", "-q", tmp_path / "other", "sub/module")
-    host.agent_dev.git("commit", "-q", "-m", "module")
-    return host.repo / "sub/module"
+    return add_submodule(host, host.repo, tmp_path / "other", "sub/module")
 
 
 @row(
@@ -89,6 +100,45 @@ def test_f30_a_submodules_git_file_is_unchanged(host: Host, submodule: Path) -> 
     work(host, "evil evil; echo gitdir: $PWD/evil >sub/module/.git; rm -f sub/module/.git; mv sub/module/.git x; true")
     assert (submodule / ".git").read_text() == before
     use_git(host, submodule, host.repo / "evil")
+
+
+PLANTS = {
+    "by git": "git -C $W config core.fsmonitor $X; git -C $W config core.untrackedCache true; hooks $G/hooks",
+    "by a hooks path": "mkdir .h; hooks .h; git -C $W config core.hooksPath $PWD/.h",
+    "in the files": "printf '[core]\\nfsmonitor = %s\\n' $X >>$G/config; hooks $G/hooks",
+    "in a new directory": "cp -r $G $G.new; printf '[core]\\nfsmonitor = %s\\n' $X >>$G.new/config; rm -rf $G; mv $G.new $G",
+    "by an include": "printf '[core]\\nfsmonitor = %s\\n' $X >inc; git -C $W config include.path $PWD/inc",
+    "in a work tree's settings": "git -C $W config extensions.worktreeConfig true; git -C $W config --worktree core.fsmonitor $X",
+    "for the parent": "git config core.fsmonitor $X; git config submodule.recurse true; hooks .git/hooks",
+    "by a checkout": "git config submodule.sub/module.update '!'$X; git submodule update --remote; git config filter.x.clean $X",
+}
+
+
+@row(
+    "`--direct`: hooks and `core.fsmonitor` for a submodule or a submodule of a nested repository, in `.git/modules/NAME`",
+    "it is in the private copy of the git directory above it; the real one is not mounted",
+)
+@pytest.mark.parametrize("script", PLANTS.values(), ids=PLANTS.keys())
+def test_f34_a_submodule_gets_no_settings_and_no_hooks(host: Host, submodule: Path, tmp_path: Path, script: str) -> None:
+    lib = make(host, "vendor/lib")
+    modules = (submodule, add_submodule(host, lib, tmp_path / "other", "inner"))
+    before = {path: path.read_bytes() for top in (host.repo, lib) for path in settings(top / ".git/modules")}
+    assert all((place / ".git").is_file() for place in modules)
+    for place in modules:
+        git = host.agent_dev.git("-C", place, "rev-parse", "--absolute-git-dir").strip()
+        work(host, f"W={place}; G={git}\n( {script} ) 2>&1; git -C $W status >/dev/null; true")
+    assert {path: path.read_bytes() for path in before} == before
+    use_git(host, lib, *modules)
+    files = [path for path in host.repo.rglob("*") if path.is_file() and ".git" in path.parts]
+    assert not [path for path in files if str(host.program).encode() in path.read_bytes()]
+
+
+@pytest.mark.parametrize("place", ["sub/module", "vendor/lib"])
+def test_f34_the_same_settings_run_a_program_where_nothing_protects(host: Host, submodule: Path, place: str) -> None:
+    make(host, "vendor/lib")
+    host.agent_dev.git("-C", host.repo / place, "config", "core.fsmonitor", host.program)
+    with pytest.raises(AssertionError, match="ran"):
+        use_git(host, submodule, host.repo / place)
 
 
 MADE = {
