@@ -5,13 +5,19 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from agent_dev.linux import cgroups
+from tests.conftest import lay_out_home, lay_out_repository
 from tests.containment.rows import row
 from tests.harness.program import PYTHON, AgentDev, wait_until
+from tests.harness.users import NOBODY, make_dumpable, ordinary_users_directory
 
 # Mount every cgroup hierarchy; print what is writable in it, or why it cannot be mounted.
 ATTACK = """
@@ -113,3 +119,114 @@ def _as_nobody(folder: Path, place: Path) -> str:
     env = {**os.environ, "PYTHONPATH": str(code)}
     done = subprocess.run(argv, env=env, preexec_fn=enter, capture_output=True, text=True, check=False, cwd="/", timeout=60)
     return done.stdout + done.stderr
+
+
+# Mount every hierarchy, try to raise each limit and to leave each group; print how many more processes can be started.
+RAISE = """if True:
+    import glob, os, subprocess, sys
+    rows = [line.rstrip().split(":", 2)[1] for line in open("/proc/self/cgroup")]
+    for number, which in enumerate(rows):
+        os.mkdir(f"/tmp/{number}")
+        words = [["-t", "cgroup2"]] if not which else [["-t", "cgroup", "-o", f"none,{which}"], ["-t", "cgroup", "-o", which]]
+        any(subprocess.run(["mount", *each, "none", f"/tmp/{number}"], stderr=-3).returncode == 0 for each in words)
+    mounted = sum(os.path.ismount(f"/tmp/{number}") for number in range(len(rows)))
+    for name in ("pids.max", "memory.max", "memory.high", "memory.limit_in_bytes", "cgroup.procs", "cgroup.subtree_control"):
+        for path in glob.glob(f"/tmp/**/{name}", recursive=True):
+            for text in ("0", "+pids +memory", "-1", "max"):
+                try:
+                    with open(path, "w") as file: file.write(text)
+                except OSError: pass
+    started = 0
+    try:
+        while started < 300:
+            if os.fork() == 0: os.execvp("sleep", ["sleep", "600"])
+            started += 1
+    except OSError: pass
+    print("mounted", mounted, "started", started, flush=True)
+    input()
+    for path in glob.glob("/tmp/**/cgroup.kill", recursive=True):
+        try:
+            with open(path, "w") as file: file.write("1")
+        except OSError: pass
+    print("not killed", flush=True)
+"""
+PROCESSES, MEMORY = 60, 300 << 20
+_IGNORED = shutil.ignore_patterns(".*", "tests", "docs", "benchmarks", "packaging", "__pycache__")
+
+
+@pytest.mark.only_root
+@pytest.mark.parametrize("controllers", [("",), ("", "pids", "memory")], ids=["version 2", "both versions"])
+def test_an_agent_in_a_delegated_group_raises_no_limit(bystander: subprocess.Popen[bytes], controllers: tuple[str, ...]) -> None:
+    """Run the program as an ordinary user to whom root delegated control groups, as systemd delegates those of terminals."""
+    places = _delegate(controllers)
+    try:
+        for place in places.values():
+            (place / "cgroup.procs").write_text(str(bystander.pid))
+        with ordinary_users_directory() as folder, _started_as_nobody(folder, places) as process:
+            assert process.stdin is not None
+            assert process.stdout is not None
+            words = process.stdout.readline().split()
+            assert words[:1] == ["mounted"], process.communicate(timeout=60)
+            assert int(words[1]) >= 1
+            assert 10 < int(words[3]) < PROCESSES
+            for name, file, value in (("pids", "pids.max", PROCESSES), ("memory", "memory.limit_in_bytes", MEMORY)):
+                for limiting in places[name].glob("agent-dev-2*") if name in places else ():
+                    assert (limiting / file).read_text() == f"{value}\n"
+                    (inner,) = limiting.glob("agent-dev-in-*")
+                    assert (limiting / "cgroup.procs").read_text() == ""
+                    assert len((inner / "cgroup.procs").read_text().split()) > 10
+            output, errors = process.communicate("\n", timeout=60)
+            assert (output, process.returncode) == ("", 137), errors  # the sandbox killed itself; the launcher reports it
+        assert bystander.poll() is None
+    finally:
+        bystander.send_signal(signal.SIGKILL)
+        bystander.wait()
+        for place in places.values():
+            wait_until(partial(_is_removed, place), "all of it has ended")
+
+
+def _delegate(controllers: tuple[str, ...]) -> dict[str, Path]:
+    """Create a group of an ordinary user in some hierarchies; return them."""
+    groups, places = cgroups.groups_of("self"), {}
+    for name in controllers:
+        if name not in groups:
+            continue  # a machine without version 1
+        places[name] = Path(groups[name], f"agent-dev-test-{os.getpid()}")
+        places[name].mkdir()
+        for path in (places[name], *places[name].iterdir()):
+            os.chown(path, NOBODY, NOBODY)
+    return places
+
+
+@contextmanager
+def _started_as_nobody(folder: Path, places: dict[str, Path]) -> Iterator[subprocess.Popen[str]]:
+    """Yield the program with the attack, started by an ordinary user in control groups of the user."""
+    code = folder / "code"
+    shutil.copytree(Path(cgroups.__file__).parents[2], code, ignore=_IGNORED)
+    shutil.copytree(Path(yaml.__file__).parent, code / "yaml")
+    home = lay_out_home(folder)
+    program = AgentDev(home, lay_out_repository(home))
+    subprocess.run(["chown", "-R", f"{NOBODY}:{NOBODY}", folder], check=True)
+    limits = ("--limit", f"processes={PROCESSES}", "--limit", f"memory={MEMORY >> 20}M")
+    words = ("--no-merge", *limits, "--", "unshare", "-UrmC", PYTHON, "-I", "-c", RAISE)
+
+    def enter() -> None:
+        for place in places.values():
+            (place / "cgroup.procs").write_text("0")
+        os.setgroups([])
+        os.setresgid(NOBODY, NOBODY, NOBODY)
+        os.setresuid(NOBODY, NOBODY, NOBODY)
+        make_dumpable()
+
+    streams: dict[str, Any] = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+    env = program.environment({"PYTHONPATH": str(code)})
+    with subprocess.Popen(
+        [PYTHON, "-P", "-m", "agent_dev", *words],
+        cwd=program.repo,
+        env=env,
+        preexec_fn=enter,  # noqa: PLW1509  (no other thread runs)
+        text=True,
+        **streams,
+    ) as process:
+        yield process
+        process.kill()
