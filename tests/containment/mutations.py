@@ -27,7 +27,7 @@ from agent_dev.sandbox.attaching.host_terminal import HostTerminal
 from agent_dev.sandbox.containers import requirements
 from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Overlay, SandboxPlan, Tmpfs
 from agent_dev.sandbox.sandbox_monitor import SandboxMonitor
-from agent_dev.sandbox.terminal import clipboard, pty, reset
+from agent_dev.sandbox.terminal import clipboard, modes, pty, reset
 from agent_dev.supervisor import directory_renames
 from agent_dev.supervisor.directory_renames import RenameHandler
 from agent_dev.supervisor.overlay_directory import OverlayDirectory
@@ -113,6 +113,15 @@ def _without_landlock() -> None:
 
 def _without_own_terminal() -> None:
     vars(pty)["is_controlling"] = vars(launch)["is_other_terminal"] = lambda _: False
+
+
+def _without_method_of_relay(name: str) -> Callable[[], None]:
+    def apply() -> None:
+        from agent_dev.sandbox.terminal.relay import TerminalRelay  # deferred, as in the relay process
+
+        setattr(TerminalRelay, name, lambda *_: None)
+
+    return apply
 
 
 def _without_own_session() -> None:
@@ -215,10 +224,16 @@ MUTATIONS: dict[str, tuple[Callable[[], None], str]] = {
     "paths below a root": (lambda: setattr(syscalls, "_RESOLVE", 0), f"{CONTROL} -k b23"),
     "pipes for redirected files": (_returning(launch, "open_streams"), f"{B} -k b15"),
     "own terminal": (_without_own_terminal, f"{OWN} -k a25"),
+    "own terminal of a stopped job": (_without_own_terminal, f"{OWN} -k a26"),
+    "own terminal for settings": (_without_own_terminal, f"{OWN} -k a27"),
     "own session": (_without_own_session, f"{OWN} -k a24"),
     "read-only sandbox program": (_returning(setup_process, "_protect_program"), f"{C} -k c40"),
     "clipboard filter": (_returning(clipboard, "_may_start"), f"{OWN} -k a32"),
     "terminal reset": (_returning(reset, "reset_sequences", b""), f"{OWN} -k a28"),
+    "terminal reset when stopped": (_without_method_of_relay("_restore"), f"{OWN} -k a29"),
+    "terminal modes when stopped": (_without_method_of_relay("_set"), f"{OWN} -k a29"),
+    "terminal reset after a kill": (_without_method_of_relay("_restore_after_launcher"), f"{OWN} -k a30"),
+    "terminal modes after a shell's": (_returning(modes, "restore_after_shell"), f"{OWN} -k a31"),
     "private git directories in direct mode": (_unprotected("vendor/lib/.git"), f"{DIRECT} -k f29"),
     "private git directory of the root in direct mode": (_unprotected("shop/.git"), f"{DIRECT} -k f34"),
     "read-only .git files": (_unprotected("module/.git"), f"{DIRECT} -k f30"),

@@ -3,14 +3,13 @@
 import os
 import shutil
 import signal
-from ast import literal_eval
-from concurrent.futures import ThreadPoolExecutor
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 import agent_dev
-from agent_dev.sandbox.terminal.modes import restore_after_shell
 from tests.containment.rows import row
 from tests.containment.support.world import Machine
 from tests.harness.program import PROGRAM, PYTHON, children, wait_until
@@ -24,6 +23,16 @@ from agent_dev.sandbox.terminal.modes import as_raw
 modes = termios.tcgetattr(0)
 open(sys.argv[1], "w").write(repr(modes))
 termios.tcsetattr(0, termios.TCSANOW, as_raw(modes))
+"""
+# What a relay process does that the kernel schedules after the shell. Mutations apply to it, too.
+RELAY_PY = f"""
+import ast, os, sys
+sys.path.insert(0, {str(Path(agent_dev.__file__).parents[1])!r})
+if os.environ.get("AGENT_DEV_TEST_MUTATION"):
+    from tests.containment import mutations
+    mutations.apply_mutation(os.environ["AGENT_DEV_TEST_MUTATION"])
+from agent_dev.sandbox.terminal.modes import restore_after_shell
+restore_after_shell(os.open(sys.argv[1], os.O_RDWR | os.O_NOCTTY), ast.literal_eval(open(sys.argv[2]).read()))
 """
 OWN = "the sandbox has its own terminal and session; only a relay process outside opens the user's terminal"
 
@@ -182,11 +191,17 @@ def test_a28_the_terminal_is_restored_after_the_agent_has_exited(person: Shell) 
     "leave title, colours, keyboard protocol, screen, margins or modes changed when stopped",
     "all of them are reset, and the user's modes are restored",
 )
-def test_a29_the_terminal_is_restored_when_the_agent_stops(person: Shell) -> None:
+@pytest.mark.parametrize("shell", ["bash", "dash"])
+def test_a29_the_terminal_is_restored_when_the_agent_stops(person: Shell, shell: str) -> None:
     person.run("stty iutf8")
+    if shell == "dash":  # unlike bash, it leaves the modes as it finds them
+        begun = len(person.raw)
+        person.send(f"PS1='{person.PROMPT[:2]}''{person.PROMPT[2:]}' dash -i\r")
+        person.wait_raw(person.PROMPT.encode(), 60, begun)
     before, start = person.stty(), len(person.raw)
     person.send(f"{PROGRAM} --no-merge -- bash -c 'printf \"{ALL}left-$((1+1))\"; stty raw; kill -STOP $$'\r")
-    assert "Stopped" in person.wait_prompt(60)
+    stopped = person.wait_raw(b"Stopped", 60, person.wait_raw(b"left-2", 60, start))
+    person.wait_raw(person.PROMPT.encode(), 60, stopped)
     assert missing(person.raw[person.raw.index(b"left-2", start) :]) == []
     assert person.stty() == before
 
@@ -217,18 +232,19 @@ def test_a30_the_terminal_is_restored_after_the_launcher_was_killed(world: Machi
     "the relay process restores the modes at the shell's prompt and for its next command",
 )
 def test_a31_the_terminal_is_restored_although_the_shell_was_quicker(world: Machine, person: Shell) -> None:
-    before, terminal = person.stty(), os.open(person.run("tty").strip(), os.O_RDWR | os.O_NOCTTY)
+    before, terminal = person.stty(), person.run("tty").strip()
     script = world.folder / "raw.py"
     script.write_text(RAW_PY)
     saved = world.folder / "modes"
     assert person.run(f"{PYTHON} {script} {saved}") == ""
     assert " -opost" in person.stty().replace("\n", " ")  # the shell has saved the raw modes as the user's
-    with ThreadPoolExecutor() as pool:
-        relay = pool.submit(restore_after_shell, terminal, literal_eval(saved.read_text()))
-        wait_until(lambda: person.stty() == before, "the modes at the prompt are restored")
-        person.run("sleep 0.2")  # the modes that the shell sets for commands are restored in this time
-        relay.result(20)
-    os.close(terminal)
+    with subprocess.Popen((sys.executable, "-c", RELAY_PY, terminal, saved)) as relay:
+        try:
+            wait_until(lambda: person.stty() == before, "the modes at the prompt are restored")
+            person.run("sleep 0.2")  # the modes that the shell sets for commands are restored in this time
+            assert relay.wait(20) == 0
+        finally:
+            relay.kill()
     type_five_commands(person)
     assert person.run("stty -a | grep -c -e '-opost' -e '-icanon' -e '-isig'").strip() == "0"
     assert person.stty() == before
