@@ -113,6 +113,10 @@ class NewerState(AgentDevError):
     """the state directory {path} was written by a newer agent-dev: it has format {found}, this version reads up to {known}"""
 
 
+class NewerFile(AgentDevError):
+    """{path} was written by a newer agent-dev: it has version {found}, this version reads up to {known}"""
+
+
 class SessionBusy(AgentDevError):
     """session {session} is {what}"""
 
@@ -225,6 +229,10 @@ class BackupBusy(AgentDevError):
 
 class BackupFailed(AgentDevError):
     """cannot back up {source}: {reason}"""
+
+
+class NewerBackup(BackupFailed):
+    """the backup {path} was written by a newer agent-dev: it has version {found}, this version reads up to {known}"""
 
 
 _LIMITS = {

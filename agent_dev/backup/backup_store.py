@@ -12,11 +12,11 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from agent_dev import snapshot_retention
 from agent_dev.backup import ignore
-from agent_dev.errors import BackupBusy, BackupFailed
+from agent_dev.errors import BackupBusy, BackupFailed, NewerBackup
 from agent_dev.fs import copytree, dir_tree, durable, walk
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import TOO_DEEP, Entry, FileType, WalkedEntry
@@ -26,6 +26,7 @@ from agent_dev.snapshot_retention import RetainedItem, RetentionLimits
 IGNORE_FILE = ".backupignore"
 METADATA_FOLDER = ".agent-dev-backups"
 _PARTIAL = "-partial"
+_NAME_FORMAT = "%Y%m%d-%H%M%S"
 _VERSION = 1
 _RECENT = 20_000_000  # ns: two clock ticks; a change within one leaves the same ctime
 _TRIES = 3
@@ -56,7 +57,10 @@ class BackupSpec:
 
 @dataclass(frozen=True, slots=True)
 class Backup:
-    """A backup. `time` in ns since 1970; `linked`: files shared with the previous one, `copied`: bytes of the others."""
+    """A backup. `time` in ns since 1970; `linked`: files shared with the previous one, `copied`: bytes of the others.
+
+    `newer_version`: of a backup that a newer agent-dev wrote, of which only the name and the time are known.
+    """
 
     name: str
     path: str
@@ -66,6 +70,7 @@ class Backup:
     linked: int
     copied: int
     problems: tuple[str, ...]
+    newer_version: int = 0
 
 
 def load_rules(source: str, excludes: tuple[str, ...] = ()) -> tuple[ignore.IgnoreRule, ...]:
@@ -83,7 +88,7 @@ def load_rules(source: str, excludes: tuple[str, ...] = ()) -> tuple[ignore.Igno
 
 
 def make_backup(spec: BackupSpec) -> Backup | None:
-    """Make a backup; return None if nothing changed since the previous one. Raises BackupBusy, BackupFailed."""
+    """Make a backup; return None if nothing changed since the previous one. Raises BackupBusy, BackupFailed, NewerBackup."""
     try:
         os.makedirs(f"{spec.target}/{METADATA_FOLDER}", 0o700, exist_ok=True)
     except OSError as error:  # before the backup began
@@ -111,10 +116,18 @@ def list_backups(target: str) -> tuple[Backup, ...]:
     return tuple(sorted(found, key=lambda one: (one.time, one.name)))
 
 
+def require_known(backups: tuple[Backup, ...]) -> None:
+    """Raise NewerBackup if a newer agent-dev wrote one of these backups."""
+    for one in backups:
+        if one.newer_version:
+            hint = "upgrade agent-dev, or use --to with another directory"
+            raise NewerBackup(path=one.path, found=one.newer_version, known=_VERSION, hint=hint)
+
+
 def prune_backups(target: str, keep: RetentionLimits, interval: int) -> tuple[Backup, ...]:
-    """Prune backups by the retention rules, and return them. `interval` in ns. Raises BackupBusy."""
+    """Prune backups by the retention rules, and return them. `interval` in ns. Raises BackupBusy, NewerBackup."""
     with _lock(target):
-        found = list_backups(target)
+        require_known(found := list_backups(target))
         entries = tuple(RetainedItem(number, one.time, one.copied) for number, one in enumerate(found))
         pruned = tuple(found[number] for number in snapshot_retention.select_expired(entries, time.time_ns(), interval, keep))
         for one in pruned:
@@ -154,20 +167,29 @@ def _remove(target: str, name: str) -> None:
 
 def _about(target: str, name: str) -> tuple[Backup, dict[bytes, Identity]]:
     """Return a backup and the identities of its files; no identities if they are unreadable: then contents are compared."""
-    blank = Backup(name, f"{target}/{name}", "", 0, 0, 0, 0, ())
+    blank = Backup(name, f"{target}/{name}", "", _time_in(name), 0, 0, 0, ())
     try:
         with open(f"{target}/{METADATA_FOLDER}/{name}.json", encoding="ascii") as file:
             row = json.load(file)
-        if row.pop("version") != _VERSION:
-            return blank, {}
+        version = row.pop("version")
+        if version != _VERSION:
+            return replace(blank, newer_version=version if type(version) is int and version > _VERSION else 0), {}
         known = {os.fsencode(path): (inode, ctime, size, mtime) for path, inode, ctime, size, mtime in row.pop("known")}
         return Backup(name, f"{target}/{name}", problems=tuple(row.pop("problems")), **row), known
     except (OSError, ValueError, KeyError, TypeError):
         return blank, {}
 
 
+def _time_in(name: str) -> int:
+    """Return the time of a backup according to its name, in ns since 1970; 0 if there is none."""
+    try:
+        return int(time.mktime(time.strptime(name[:15], _NAME_FORMAT))) * 10**9
+    except (ValueError, OverflowError):
+        return 0
+
+
 def _take(spec: BackupSpec) -> Backup | None:
-    before = list_backups(spec.target)
+    require_known(before := list_backups(spec.target))
     if before and before[-1].source not in ("", spec.source):
         raise BackupFailed(
             source=spec.source,
@@ -216,7 +238,7 @@ def _write(backup_run: "_BackupRun", started: int) -> Backup:
 
 
 def _new_name(target: str, time_ns: int) -> str:
-    stamp = time.strftime("%Y%m%d-%H%M%S", time.localtime(time_ns // 10**9))
+    stamp = time.strftime(_NAME_FORMAT, time.localtime(time_ns // 10**9))
     names = (stamp, *(f"{stamp}-{number}" for number in range(2, 1 << 20)))
     return next(
         name

@@ -6,6 +6,7 @@ import os
 import shlex
 import stat
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +17,15 @@ from agent_dev.config.profile import Profile
 from agent_dev.direct import overlay_attributes, snapshot_providers, unlocked_root
 from agent_dev.direct.overlay_attributes import OverlayAttribute
 from agent_dev.direct.snapshot_providers import Snapshot
-from agent_dev.errors import AgentDevError, BackupBusy, BackupFailed, CannotStart, UnusableStateDirectory, UsageError
+from agent_dev.errors import (
+    AgentDevError,
+    BackupBusy,
+    BackupFailed,
+    CannotStart,
+    NewerFile,
+    UnusableStateDirectory,
+    UsageError,
+)
 from agent_dev.fs import dir_tree, rmtree, snapshot_names, state_files, walk
 from agent_dev.git import nested_repositories
 from agent_dev.git.nested_repositories import DisabledRepository, NestedRepository
@@ -32,6 +41,7 @@ from agent_dev.snapshot_retention import MINUTE, RetentionLimits
 
 _ABOUT, AFTER_FOLDER, _ROUNDS = "about.json", "after", "rounds"
 _LOCK = "lock"
+_VERSION = 1
 _FEW = 5
 _ENTER_AND_LIST = stat.S_IRUSR | stat.S_IXUSR  # the snapshot needed both
 _MANY = 256  # repositories; each needs mounts, and bubblewrap supports a few thousand
@@ -281,7 +291,7 @@ def _back_up(run_snapshot: RunSnapshot, profile: Profile) -> None:
 
 def _write(run_snapshot: RunSnapshot) -> None:
     row = {
-        "version": 1,
+        "version": _VERSION,
         "root": run_snapshot.root,
         "command": list(run_snapshot.command),
         "started": run_snapshot.started,
@@ -302,20 +312,42 @@ def _write(run_snapshot: RunSnapshot) -> None:
 
 
 def list_snapshots(context: CommandContext, *, every: bool = False) -> tuple[RunSnapshot, ...]:
-    """Return the snapshots of this repository, oldest first."""
+    """Return the snapshots of this repository, oldest first. Raises NewerFile if a newer agent-dev took one of them."""
+    for name, row in _rows(context.store.path):
+        if _is_newer(row) and (every or row.get("root") == context.root):
+            hint = "upgrade agent-dev, or move the directory away"
+            path = f"{context.store.path}/snapshots/{name}/{_ABOUT}"
+            raise NewerFile(path=path, found=row["version"], known=_VERSION, hint=hint)
     return tuple(one for one in _read_all(context.store.path) if every or one.root == context.root)
 
 
-def _read_all(state: str) -> tuple[RunSnapshot, ...]:
+def _is_newer(row: dict[str, Any]) -> bool:
+    version = row.get("version")
+    return type(version) is int and version > _VERSION
+
+
+def _rows(state: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the names and the descriptions of all snapshots; those being taken and damaged ones have none."""
     parent = f"{state}/snapshots"
-    found = []
     for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
         try:
             with open(f"{parent}/{name}/{_ABOUT}", encoding="utf-8") as file:
                 row = json.load(file)
-            found.append(_from_row(name, f"{parent}/{name}", row))
-        except (OSError, ValueError, KeyError, TypeError):
-            continue  # being taken, or incomplete
+        except (OSError, ValueError, RecursionError):
+            continue
+        if isinstance(row, dict):
+            yield name, row
+
+
+def _read_all(state: str) -> tuple[RunSnapshot, ...]:
+    """Return the snapshots that this version can read."""
+    found = []
+    for name, row in _rows(state):
+        try:
+            if not _is_newer(row):
+                found.append(_from_row(name, f"{state}/snapshots/{name}", row))
+        except (ValueError, KeyError, TypeError):
+            continue  # damaged
     return tuple(found)
 
 
@@ -340,7 +372,10 @@ def _from_row(name: str, folder: str, row: dict[str, Any]) -> RunSnapshot:
 
 
 def find_snapshot(context: CommandContext, name: str) -> RunSnapshot:
-    """Return the snapshot with this id, or backup `ID/BACKUP` of it, else the newest here. Raises UsageError, AgentDevError."""
+    """Return the snapshot with this id, or backup `ID/BACKUP` of it, else the newest here.
+
+    Raises UsageError, NewerFile, NewerBackup, AgentDevError.
+    """
     name, _, backup_name = name.partition("/")
     found = [one for one in list_snapshots(context, every=bool(name)) if not name or one.id == name]
     if not found:
@@ -359,6 +394,7 @@ def _select_backup(run_snapshot: RunSnapshot, name: str) -> RunSnapshot:
     for one in list_backups(run_snapshot):
         if one.name != name:
             continue
+        backup_store.require_known((one,))
         if one.problems:  # missing files would look created since
             reason = f"backup {name} of snapshot {run_snapshot.id} is incomplete: {one.problems[0]}"
             raise AgentDevError(message=reason, hint="agent-dev restore --list shows others")

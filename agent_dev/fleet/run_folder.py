@@ -11,10 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from agent_dev.errors import UsageError
+from agent_dev.errors import NewerFile, UsageError
 from agent_dev.fs import checksummed_json, durable
 from agent_dev.fs.rmtree import remove_tree
 
+_DESCRIPTION, _VERSION = "run.json", 1
 _KEPT_DAYS = 30  # of a run that was not completed
 
 
@@ -89,21 +90,32 @@ def start_run(state: str, root: str, commit: str, lines: tuple[str, ...]) -> Fle
     folder = f"{parent}/{run_id}"
     os.mkdir(folder, 0o700)
     lock = _lock(folder)
-    value = {"version": 1, "root": root, "commit": commit, "lines": list(lines)}
-    durable.append(f"{folder}/run.json", checksummed_json.dumps(value))
+    value = {"version": _VERSION, "root": root, "commit": commit, "lines": list(lines)}
+    durable.append(f"{folder}/{_DESCRIPTION}", checksummed_json.dumps(value))
     durable.sync_path(parent)
     return FleetRun(folder, run_id, root, commit, lines, lock)
 
 
 def resume_run(state: str, root: str, lines: tuple[str, ...]) -> FleetRun:
-    """Return the newest run with these tasks in this repository that was not completed. Raises UsageError."""
+    """Return the newest run with these tasks in this repository that was not completed. Raises UsageError, NewerFile."""
     for folder, value in _runs_of(state, root, lines):
         try:
             lock = _lock(folder)
         except BlockingIOError:
             raise UsageError(message="tx --resume: these tasks are still running") from None
         return FleetRun(folder, os.path.basename(folder), root, value["commit"], lines, lock)
+    _refuse_newer(state, root)
     raise UsageError(message="tx --resume: no interrupted run of these tasks in this repository", hint="leave out --resume")
+
+
+def _refuse_newer(state: str, root: str) -> None:
+    """Raise NewerFile if a newer agent-dev began a run in this repository."""
+    for name in _names(f"{state}/fleet"):
+        path = f"{state}/fleet/{name}/{_DESCRIPTION}"
+        value = _load(path)
+        version = value.get("version")
+        if type(version) is int and version > _VERSION and value.get("root") == root:
+            raise NewerFile(path=path, found=version, known=_VERSION, hint="upgrade agent-dev, or leave out --resume")
 
 
 def is_interrupted(state: str, root: str, commit: str, lines: tuple[str, ...]) -> bool:
@@ -136,15 +148,20 @@ def _names(parent: str) -> list[str]:
 
 def _read(folder: str) -> dict[str, Any] | None:
     """Return the description of a run; None for a damaged one."""
-    try:
-        with open(f"{folder}/run.json", "rb") as file:
-            value = checksummed_json.loads(file.read())
-    except (OSError, ValueError):
-        return None
-    if value.get("version") != 1:
+    value = _load(f"{folder}/{_DESCRIPTION}")
+    if value.get("version") != _VERSION:
         return None
     texts = [value.get("root"), value.get("commit"), *(value["lines"] if isinstance(value.get("lines"), list) else [None])]
     return value if all(isinstance(one, str) for one in texts) else None
+
+
+def _load(path: str) -> dict[str, Any]:
+    """Return the content of a description, of any version; empty for a damaged one."""
+    try:
+        with open(path, "rb") as file:
+            return checksummed_json.loads(file.read())
+    except (OSError, ValueError):
+        return {}
 
 
 def _lock(folder: str) -> int:

@@ -80,6 +80,13 @@ def test_without_changes_no_backup_is_written(source: Path) -> None:
     assert tree(source.parent / "target") == before
 
 
+def test_a_backup_whose_metadata_is_damaged_is_as_old_as_its_name_says(source: Path) -> None:
+    backup = made(back_up(source))
+    Path(source.parent / "target" / backup_store.METADATA_FOLDER / f"{backup.name}.json").write_bytes(b"")
+    [found] = backup_store.list_backups(str(source.parent / "target"))
+    assert found.time == backup.time // 10**9 * 10**9  # otherwise it would be pruned before all others
+
+
 def test_unchanged_files_are_hard_linked_to_the_last_backup_not_the_source(source: Path) -> None:
     first = made(back_up(source))
     with (source / "a").open("a") as file:

@@ -9,12 +9,13 @@ import pytest
 
 from agent_dev.bundle import archive
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import BadTicket, UsageError
+from agent_dev.errors import BadTicket, NewerFile, UsageError
 from agent_dev.fleet import answer, run_folder, worker
 from agent_dev.fleet.delivery import REFUSED, Delivery
 from agent_dev.fleet.hosts import SourceRepository
 from agent_dev.fleet.run_folder import FleetRun
 from agent_dev.fleet.ticket import MAX_TICKET, Ticket
+from agent_dev.fs import checksummed_json
 from agent_dev.run.request import RunRequest
 from agent_dev.session import sessions
 from agent_dev.transaction.result import MERGED, TransactionResult, TransactionSpec
@@ -125,6 +126,20 @@ def test_a_damaged_description_of_a_run_is_ignored(delivery: Delivery, damage: s
     Path(f"{run.folder}/run.json").write_text(damage)
     with pytest.raises(UsageError, match="no interrupted run"):
         run_folder.resume_run(state, run.root, LINES)
+
+
+def test_a_run_that_a_newer_version_began_is_not_resumed(delivery: Delivery) -> None:
+    run, state = delivery.run, delivery.context.store.path
+    run.close(is_complete=False)
+    path = Path(f"{run.folder}/run.json")
+    path.write_bytes(checksummed_json.dumps({"version": 2, "root": run.root, "tasks": []}))
+    with pytest.raises(NewerFile) as caught:
+        run_folder.resume_run(state, run.root, LINES)
+    assert caught.value.message == f"{path} was written by a newer agent-dev: it has version 2, this version reads up to 1"
+    assert caught.value.hint == "upgrade agent-dev, or leave out --resume"
+    assert not run_folder.is_interrupted(state, run.root, run.commit, LINES)
+    with pytest.raises(UsageError, match="no interrupted run"):
+        run_folder.resume_run(state, "/elsewhere", LINES)
 
 
 def test_only_files_that_differ_from_the_commit_are_uncommitted(delivery: Delivery) -> None:

@@ -1,8 +1,12 @@
-"""State that a newer agent-dev has written."""
+"""State and files that a newer agent-dev has written."""
+
+import json
+from pathlib import Path
 
 import pytest
 
 from agent_dev.session import store
+from tests.harness.agents import real_home
 from tests.harness.program import AgentDev, tree
 
 COMMANDS = ("status", "merge --all", "undo", "sessions", "clean --all", "discard", "resume", "checkpoints", "log", "doctor")
@@ -39,3 +43,49 @@ def test_no_agent_starts_on_newer_state(newer: AgentDev) -> None:
 def test_a_damaged_format_is_ignored(newer: AgentDev, text: str) -> None:
     (newer.state / "format").write_text(text)
     assert newer.changes() == {"new": "added"}
+
+
+def make_newer(path: Path) -> None:
+    """Raise the version of a JSON file, and change everything else in it."""
+    path.write_text(json.dumps({"version": json.loads(path.read_text())["version"] + 1, "items": 5, "root": str(path)}))
+
+
+def expect_refusal(agent_dev: AgentDev, path: Path, *words: str | Path) -> None:
+    """Assert that a command is refused in one line and a hint, and changes nothing."""
+    before = tree(agent_dev.home.parent)
+    done = agent_dev(*words)
+    assert done.returncode == 1, done
+    message, hint = done.stderr.splitlines()
+    assert message.endswith(f"{path} was written by a newer agent-dev: it has version 2, this version reads up to 1")
+    assert hint.startswith("agent-dev: hint: upgrade agent-dev, or ")
+    assert tree(agent_dev.home.parent) == before
+
+
+def test_backups_of_a_newer_version_are_neither_continued_nor_pruned(agent_dev: AgentDev, tmp_path: Path) -> None:
+    words = ("backup", "once", ".", "--to", tmp_path / "backups", "--keep", "1")
+    agent_dev.do(*words)
+    [path] = (tmp_path / "backups" / ".agent-dev-backups").glob("*.json")
+    make_newer(path)
+    (agent_dev.repo / "README.md").write_text("changed\n")
+    expect_refusal(agent_dev, tmp_path / "backups" / path.stem, *words)
+
+
+def test_a_direct_runs_newer_backup_and_snapshot_are_not_restored(agent_dev: AgentDev) -> None:
+    agent_dev.do("run", "--direct", "--", "sh", "-c", "echo direct >new")
+    [path] = agent_dev.state.glob("snapshots/*/rounds/.agent-dev-backups/*.json")
+    [snapshot] = agent_dev.state.glob("snapshots/*")
+    make_newer(path)
+    expect_refusal(agent_dev, snapshot / "rounds" / path.stem, "restore", f"{snapshot.name}/{path.stem}")
+    about = snapshot / "about.json"
+    about.write_text(json.dumps(json.loads(about.read_text()) | {"version": 2}))
+    expect_refusal(agent_dev, about, "restore", "--list")
+    expect_refusal(agent_dev, about, "restore")
+    assert agent_dev("run", "--direct", "--", "true").returncode == 0
+
+
+def test_a_record_of_imports_of_a_newer_version_is_not_replaced(agent_dev: AgentDev) -> None:
+    real_home.lay_out(agent_dev.home)
+    agent_dev.do("home", "--import", "--all-safe", "--yes")
+    [path] = agent_dev.state.glob("homes/*.import")
+    make_newer(path)
+    expect_refusal(agent_dev, path, "home", "--import", "--all-safe", "--yes")
