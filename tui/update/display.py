@@ -87,7 +87,7 @@ def rebuild_list(state: State) -> State:
     list_filter = ListFilter(state.display_options.is_tree, state.listing.filter.text, hidden)
     closed = frozenset(change_list.group_id(state.listing.groups[index]) for index in state.listing.closed)
     new = with_listing(state, change_list.build_listing(state.changes, list_filter, closed if state.listing.groups else None))
-    if new.change is None and new.listing.rows:
+    if new.tab is Tab.CHANGES and new.change is None and new.listing.rows:
         first = next((index for index, row in enumerate(new.listing.rows) if isinstance(row, ChangeRow)), new.cursor)
         new = replace(new, cursor=first)
     return new

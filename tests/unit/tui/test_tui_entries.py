@@ -6,6 +6,8 @@ from tests.unit.tui.tui_states import after
 from tui.events import (
     ChangeMoved,
     CursorMoved,
+    DisplayOption,
+    DisplayOptionToggled,
     EnterPressed,
     EscapePressed,
     Pane,
@@ -104,3 +106,10 @@ def test_escape_returns_from_the_change_of_a_risk_to_the_risks() -> None:
     assert (back.tab, back.pane) == (Tab.RISKS, Pane.LIST)
     moved = after(opened, TabSelected(Tab.COMMANDS), TabSelected(Tab.CHANGES), EscapePressed())
     assert moved.tab is Tab.CHANGES
+
+
+def test_the_cursor_of_another_tab_stays_when_the_list_becomes_a_tree() -> None:
+    state = on(Tab.COMMITS)
+    tree = after(state, DisplayOptionToggled(DisplayOption.TREE))
+    assert tree.display_options.is_tree
+    assert tree.cursor == state.cursor
