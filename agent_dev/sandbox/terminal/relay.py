@@ -90,6 +90,7 @@ class TerminalRelay:
     def __init__(self, ends: RelayDescriptors, job: RelayProcesses, launcher: int, wakeup_fd: int) -> None:
         self._ends, self._job, self._launcher, self._wakeup_fd = ends, job, launcher, wakeup_fd
         self._wants_input = job.in_foreground
+        self._is_suspended = False  # until the launcher resumes: it is about to stop, and the shell will take the terminal back
         self._user_modes: Modes | None = None  # the user's modes, while the terminal is raw
         self._input = b""  # input, not yet written
         self._buffer = bytearray(_CHUNK)
@@ -116,7 +117,7 @@ class TerminalRelay:
     def relay(self) -> None:
         """Relay until the end."""
         while not self._is_done():
-            if self._wants_input and not self._user_modes and is_in_foreground(self._ends.user):
+            if self._waits_for_foreground() and is_in_foreground(self._ends.user):
                 self._make_raw()
             found = self._wait()
             if found == self._only_output:
@@ -155,8 +156,11 @@ class TerminalRelay:
                 self._poll.register(self._ends.inner, inner)
             else:
                 self._ignore_inner()
-        is_checking = self._deadline or self._bell_deadline or (self._wants_input and not self._user_modes)
+        is_checking = self._deadline or self._bell_deadline or self._waits_for_foreground()
         return self._poll.poll(_CHECK_INTERVAL if is_checking else None)
+
+    def _waits_for_foreground(self) -> bool:
+        return self._wants_input and not self._user_modes and not self._is_suspended
 
     def _ignore_inner(self) -> None:
         """Stop polling the sandbox's pty: once no process has it open, it would always be ready."""
@@ -245,7 +249,9 @@ class TerminalRelay:
                     break
                 self._flush()
             self._restore()
+            self._is_suspended = True
         elif command == RESUME:
+            self._is_suspended = False
             if self._wants_input and is_in_foreground(self._ends.user):
                 self._make_raw()
                 self._redraw()
