@@ -33,20 +33,27 @@ def as_raw(modes: Modes) -> Modes:
 def restore_after_shell(fd: int, user_modes: Modes) -> None:
     """Restore the user's modes after a shell took back the terminal while it was raw. Raises termios.error after a hangup.
 
-    A shell with readline(3) derives the modes of its line editor from those that it found, which it restores before each command.
+    A shell that edits lines itself derives its editor's modes from those that it found, and those of the next command, after
+    which it keeps what the command leaves. zsh and fish make the latter canonical, but without signals.
     """
     time.sleep(_PROMPT_DELAY)
-    raw, current = as_raw(user_modes), termios.tcgetattr(fd)
-    if current != raw:
-        if not _is_output_raw(current) or _is_output_raw(user_modes):
-            return  # the shell's own modes
-        termios.tcsetattr(fd, termios.TCSANOW, _as_line_edited(current, user_modes))
+    raw = as_raw(user_modes)
     end = time.monotonic() + _COMMAND_TIMEOUT
     while time.monotonic() < end:
-        if termios.tcgetattr(fd) == raw:
+        current = termios.tcgetattr(fd)
+        if current == raw or (_has(current, termios.ICANON) and _has(user_modes, termios.ISIG) > _has(current, termios.ISIG)):
             termios.tcsetattr(fd, termios.TCSANOW, user_modes)
             return
+        if _has(current, termios.ICANON) or not _has(user_modes, termios.ICANON):
+            return  # those of a command, or of a shell that edits no lines
+        if _is_output_raw(current) and not _is_output_raw(user_modes):
+            termios.tcsetattr(fd, termios.TCSANOW, _as_line_edited(current, user_modes))
         time.sleep(_INTERVAL)
+
+
+def _has(modes: Modes, flag: int) -> bool:
+    local = modes[_LOCAL]
+    return isinstance(local, int) and bool(local & flag)
 
 
 def _is_output_raw(modes: Modes) -> bool:
