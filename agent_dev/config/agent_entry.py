@@ -13,7 +13,8 @@ class AgentEntry:
     `npm`, `pypi`: its package, one of them or none. `node`, `python`: the lowest version it needs, or LOWEST-HIGHEST. `keys`:
     variables with its keys. `login`: files of its login. `memory` to `plugins`: files of the user's that `home --import`
     offers; `PATH#KEY` is one key of a file. `hosts`: network rules of what it talks to; `telemetry`: of what it sends reports
-    to. `resume`: words that continue its last conversation. `fork`: words that continue a copy of it, for a copied session.
+    to. `resume`: words that continue its last conversation. `repeat`: options of the first run that are then given again, with
+    `=` at the end of the name if they have a value. `fork`: words that continue a copy of it, for a copied session.
     `prompt`: words that start it with a prompt. `task`: words that do a prompt without a terminal, and exit.
     `task_resume`: the words in place of `resume` after the subcommand with which `task` begins; `fork` then follows it,
     too. `bare`: subcommands, or first words of a prompt, without its standing options. `leaves`: patterns of files that it
@@ -38,6 +39,7 @@ class AgentEntry:
     hosts: tuple[str, ...] = ()
     telemetry: tuple[str, ...] = ()
     resume: tuple[str, ...] = ()
+    repeat: tuple[str, ...] = ()
     fork: tuple[str, ...] = ()
     prompt: tuple[str, ...] = ()
     task: tuple[str, ...] = ()

@@ -207,7 +207,8 @@ _SSH: "dict[str, Check]" = {"hosts": list_of(check_ssh_host), "keys": list_of(ch
 _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     **dict.fromkeys(("npm", "pypi", "node", "python"), check_line),
     **dict.fromkeys(
-        ("keys", "resume", "fork", "prompt", "task", "task_resume", "bare", "leaves", "instructions"), list_of(check_line)
+        ("keys", "resume", "repeat", "fork", "prompt", "task", "task_resume", "bare", "leaves", "instructions"),
+        list_of(check_line),
     ),
     "hosts": list_of(check_network_rule()),
     "telemetry": list_of(check_network_rule(is_deny=True)),

@@ -183,15 +183,19 @@ def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...
         return request.command
     words, agent = request.arguments, dict(profile.agent)
     is_agent = is_profile and bool(profile.command)
+    if request.agent_arguments and not is_agent:
+        hint = "agent-dev resume SESSION -- COMMAND"
+        raise UsageError(message="the session ran a command: only an agent takes other arguments", hint=hint)
+    arguments = _arguments(profile, request) if is_agent else words[1:]
     prompt = request.options.prompt or request.review_notes.decode()
     continues = is_agent and request.continues and bool(agent.get("resume"))
     form = _prompt_form(words[0], agent, continues=continues) if is_agent and prompt else ()
-    if continues:
-        fork = agent.get("fork") if request.forks else ()
-        if _has_subcommand(form) and form == tuple(agent.get("task", ())):
-            words, form = words[:1], (form[0], *(fork or agent["task_resume"]), *form[1:])
-        else:
-            words = (words[0], *(fork or agent["resume"]))
+    fork = agent.get("fork") if request.forks else ()
+    if continues and _has_subcommand(form) and form == tuple(agent.get("task", ())):
+        arguments, form = (), (form[0], *(fork or agent["task_resume"]), *arguments, *form[1:])
+    elif continues:
+        arguments = (*(fork or agent["resume"]), *arguments)
+    words = (words[0], *arguments)
     if request.options.prompt and not form:
         raise UsageError(message=f"{words[0]} has no known way to take a prompt", hint=f"agent-dev {words[0]} ARGUMENTS")
     given = tuple(word.replace("{prompt}", prompt) for word in form)
@@ -200,6 +204,23 @@ def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...
     is_bare = any(word in agent.get("bare", ()) for word in (*words[1:2], *given[:1]))
     standing = profile.command[:1] if is_bare else (*profile.command, *instructions)
     return (*standing, *words[1:], *given)
+
+
+def _arguments(profile: Profile, request: RunRequest) -> tuple[str, ...]:
+    """Return the arguments of an agent: those given now, in a conversation that continues else the first run's repeated ones."""
+    arguments, agent = request.arguments[1:], dict(profile.agent)
+    if request.agent_arguments or not request.continues or not (profile.has_package or agent.get("resume")):
+        return request.agent_arguments or arguments
+    from agent_dev.session.repeated_options import repeated_arguments  # only to resume
+
+    return repeated_arguments(arguments, repeatable_options(profile, arguments))
+
+
+def repeatable_options(profile: Profile, arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the options that a resumed agent gets again; none after a subcommand that is no conversation."""
+    agent = dict(profile.agent)
+    is_bare = any(word in agent.get("bare", ()) for word in arguments[:1])
+    return () if is_bare else tuple(agent.get("repeat", ()))
 
 
 def _prompt_form(name: str, agent: "dict[str, Any]", *, continues: bool) -> tuple[str, ...]:

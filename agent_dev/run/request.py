@@ -34,6 +34,7 @@ class RunRequest(Value):
     deadline: int = 0  # monotonic ns when the run is stopped; 0: never
     merge_lock: int = -1  # descriptor of a lock file: held by merges, and by this run until its lower snapshot
     continues: bool = False  # a resumed session goes on with the agent's own conversation, if its profile says how
+    agent_arguments: tuple[str, ...] = ()  # of a resumed session's agent, in place of those of its first run
     forks: bool = False  # it goes on with a copy of the conversation instead
     review_notes: bytes = b""  # notes of the review, a file for the agent of a resumed session
     terminal: "Terminal | None" = None  # of a session that can be detached; None: the user's

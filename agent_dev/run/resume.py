@@ -15,15 +15,17 @@ from agent_dev.overlay.lower_snapshot_request import PriorChanges
 from agent_dev.paths import RUN
 from agent_dev.run import execute, new_session, services, shown_paths
 from agent_dev.run import job as run_job
-from agent_dev.run.prepare import prepare_run
+from agent_dev.run.prepare import prepare_run, repeatable_options
 from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
 from agent_dev.session import removal, store, uppers
+from agent_dev.session.repeated_options import omission_notice
 from agent_dev.session.root import Root
 from agent_dev.session.sessions import ListedSession
 
 NOTES_FILE = f"{RUN}/review-notes.md"
 _NOTES = "AGENT_DEV_REVIEW_NOTES"
+_ANEW = "{} has no known way to continue its conversation: this is a new one"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +49,7 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
     prepared = prepare_again(listed, request)
     query = new_session.start_git_query(prepared, request.environ)
     refuse_other_roots(prepared, listed.record)
-    for line in (f"resuming session {listed.name}", *_notices(prepared, request)):
+    for line in (f"resuming session {listed.name}", *_notices(prepared, request, listed)):
         notice(line)
     session = listed.session
     record = listed.record
@@ -156,12 +158,16 @@ def _resumed_record(record: store.Record, command: tuple[str, ...], prepared: Pr
     }
 
 
-def _notices(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]:
+def _notices(prepared: PreparedRun, request: RunRequest, listed: ListedSession) -> tuple[str, ...]:
     profile = prepared.settings.profile
     is_agent = profile.has_package and profile.command[:1] == prepared.command[:1]
-    anew = f"{profile.name} has no known way to continue its conversation: this is a new one"
-    is_anew = request.continues and is_agent and "resume" not in dict(profile.agent)
-    return (*((anew,) if is_anew else ()), *shown_paths.session_notices(prepared))
+    if not (is_agent and request.continues and not request.arguments and not request.command):
+        return shown_paths.session_notices(prepared)
+    anew = "" if "resume" in dict(profile.agent) else _ANEW.format(profile.name)
+    arguments = tuple(map(str, listed.record.get("words")))[1:]
+    options = () if request.agent_arguments else arguments
+    omitted = omission_notice(listed.name, options, repeatable_options(profile, arguments))
+    return (*filter(None, (anew, omitted)), *shown_paths.session_notices(prepared))
 
 
 def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:
@@ -175,7 +181,7 @@ def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:
     kind = COMMAND if listed.record.get("is_command") else AGENT_OR_COMMAND  # `tx` accepts both without `--`
     again = RunRequest(tuple(map(str, arguments)), merged, request.environ, kind)
     again = again.replace(continues=request.continues, review_notes=request.review_notes, command=request.command)
-    again = again.replace(forks=listed.record.get("forked", False))
+    again = again.replace(agent_arguments=request.agent_arguments, forks=listed.record.get("forked", False))
     return prepare_run(again)
 
 

@@ -237,6 +237,24 @@ def test_a_resumed_agent_continues_its_conversation(agent_dev: AgentDev, registr
     assert rows == ["--standing|a|--say|first", "--standing|--again", "--standing|a"]
 
 
+def test_a_resumed_agent_gets_its_options_again_but_no_prompt(agent_dev: AgentDev, registry: Registry) -> None:
+    write_profile(agent_dev, "noder", PROFILES["noder"] + "  repeat: [--model=, --quiet]\n")
+    install_logger(agent_dev, registry)
+    agent_dev.do("--no-merge", "--name", "one", "noder", "--model", "x", "--deep", "--quiet", "fix it")
+    omitted = "not given again: --deep; to give arguments: agent-dev resume one -- --model x --deep --quiet 'fix it'"
+    given = ((), ("--", "--model=y", "--deep"), ("--fresh", "--", "-z"))
+    assert [omitted in agent_dev("--no-merge", "resume", "one", *words).stderr for words in given] == [True, False, False]
+    agent_dev.do("--no-merge", "resume", "one", "--fresh")
+    agent_dev.do("merge", "one", "--take", "log")
+    assert (agent_dev.repo / "log").read_text().splitlines() == [
+        "--standing|--model|x|--deep|--quiet|fix it",
+        "--standing|--again|--model|x|--quiet",
+        "--standing|--again|--model=y|--deep",
+        "--standing|-z",
+        "--standing|--model|x|--deep|--quiet|fix it",
+    ]
+
+
 def test_the_agent_of_a_copied_session_gets_a_copy_of_the_conversation(agent_dev: AgentDev, registry: Registry) -> None:
     install_logger(agent_dev, registry)
     agent_dev("--no-merge", "noder", "a")
@@ -265,6 +283,8 @@ def test_a_prompt_without_a_terminal_is_a_task(agent_dev: AgentDev, registry: Re
         ("task: [--do, '{prompt}']", "--again|--do|more"),
         ("task: [do, '{prompt}']\n  task_resume: [--on]", "do|--on|more"),
         ("task: [--do, '{prompt}']\n  task_resume: [--on]", "--again|--do|more"),
+        ("task: [do, '{prompt}']\n  task_resume: [--on]\n  repeat: [--with=]", "do|--on|--with|a|more"),
+        ("task: [--do, '{prompt}']\n  repeat: [--with=]", "--again|--with|a|--do|more"),
     ],
 )
 def test_a_task_continues_in_the_form_that_its_subcommand_needs(
@@ -274,7 +294,7 @@ def test_a_task_continues_in_the_form_that_its_subcommand_needs(
     assert agent_dev("install", "noder", env=registry.environment).returncode == 0
     program = agent_dev.agent_home / ".local/agent/lib/node_modules/noder/program.js"
     program.write_text(program.read_text() + 'require("fs").writeFileSync("log", "x");\n')
-    agent_dev("--no-merge", "noder")
+    agent_dev("--no-merge", "noder", "--with", "a")
     assert agent_dev("-p", "more", "resume").stdout == f"--standing|{printed}\n"
 
 

@@ -51,6 +51,19 @@ def test_an_agent_that_cannot_continue_its_conversation_says_so(agent_dev: Agent
     assert [anew in agent_dev(*words).stderr for words in (("resume",), ("resume", "--fresh"))] == [True, False]
 
 
+def test_other_options_need_an_agent(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    done = agent_dev("resume", "--", "--model", "x")
+    assert (done.returncode, done.stderr.splitlines()[-2:]) == (
+        2,
+        [
+            "agent-dev: the session ran a command: only an agent takes other arguments",
+            "agent-dev: hint: agent-dev resume SESSION -- COMMAND",
+        ],
+    )
+    assert agent_dev.changes() == {"new": "added"}
+
+
 def test_a_resumed_session_starts_in_its_directory(agent_dev: AgentDev) -> None:
     agent_dev("--", "touch", "new", cwd=agent_dev.repo / "sub")
     assert agent_dev("resume", "--", "pwd").stdout == f"{agent_dev.repo}/sub\n"
