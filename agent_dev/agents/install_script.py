@@ -87,7 +87,13 @@ if ! "$prefix/bin/$program" --version; then
 fi
 """
 _NEWEST_NPM = 'NPM_CONFIG_UPDATE_NOTIFIER=false npm view --loglevel error "$1" version'
-_NEWEST_PYPI = 'python3 -m pip index versions "$1" 2>/dev/null | sed -n "s/^[^(]*(\\([^)]*\\)).*/\\1/p"'
+_NEWEST_PYPI = """\
+python=$(python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+python=$(printf '%s\\n' "$2" "$python" | sort -V | tail -n 1)
+[ -z "$3" ] || python=$(printf '%s\\n' "$3" "$python" | sort -V | head -n 1)
+# For another Python than this one, pip lists no version that needs it.
+python3 -m pip index versions --python-version "$python" "$1" 2>/dev/null | sed -n 's/^[^(]*(\\([^)]*\\)).*/\\1/p'
+"""
 
 
 def install_command(entry: AgentEntry, program: str, version: str) -> tuple[str, ...]:
@@ -95,10 +101,18 @@ def install_command(entry: AgentEntry, program: str, version: str) -> tuple[str,
     if entry.npm:
         # Without @latest, npm takes the newest version that runs on this node, however old.
         return ("sh", "-euc", _NPM, "sh", program, f"{entry.npm}@{version or 'latest'}", entry.node)
-    lowest, _, highest = entry.python.partition("-")
-    return ("sh", "-euc", _PYPI, "sh", program, f"{entry.pypi}=={version}" if version else entry.pypi, lowest or "3", highest)
+    package = f"{entry.pypi}=={version}" if version else entry.pypi
+    return ("sh", "-euc", _PYPI, "sh", program, package, *_pythons(entry))
 
 
 def newest_command(entry: AgentEntry) -> tuple[str, ...]:
     """Return the command that prints the newest version of an agent's package."""
-    return ("sh", "-euc", _NEWEST_NPM if entry.npm else _NEWEST_PYPI, "sh", entry.package)
+    if entry.npm:
+        return ("sh", "-euc", _NEWEST_NPM, "sh", entry.npm)
+    return ("sh", "-euc", _NEWEST_PYPI, "sh", entry.pypi, *_pythons(entry))
+
+
+def _pythons(entry: AgentEntry) -> tuple[str, str]:
+    """Return the lowest and the highest version of Python; the highest may be empty."""
+    lowest, _, highest = entry.python.partition("-")
+    return lowest or "3", highest
