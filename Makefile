@@ -35,7 +35,7 @@ test-all: ## Set up, then run every test as an ordinary user
 
 test-agents: ## Set up, then install all sixteen agents, let each do a task, and report which passed (see CONTRIBUTING.md)
 	@.ci/setup --tests
-	AGENT_DEV_TEST_AGENTS=$${AGENT_DEV_TEST_AGENTS:-all} $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n $(shell expr $$(nproc) \* 2) --dist loadgroup $(REAL_AGENTS) $(if $(ONLY),-k '$(ONLY)')
+	AGENT_DEV_TEST_AGENTS=$${AGENT_DEV_TEST_AGENTS:-all} $(AS_USER) $(PYTHON_IN_VENV) -m pytest -q -n $(shell expr $$(nproc) \* 2) $(REAL_AGENTS) $(if $(ONLY),-k '$(ONLY)')
 
 check: ## Run the linters, the type check and the import contracts
 	@.ci/setup

@@ -11,6 +11,7 @@ QUESTIONS = {
     "Press Enter to continue": ("enter",),
     "Add .aider* to .gitignore": ("n", "enter"),
     "Do you want to disable Snapshots": ("enter",),  # of Kilo, on a slow machine
+    "any other key to close": ("escape",),  # an advertisement of Cline
 }
 # Keys that end an agent, in the order in which they are tried: for most of them Ctrl-C twice.
 FAREWELLS = (
@@ -42,16 +43,21 @@ def wait_until(terminal: Terminal, holds: Callable[[], bool], timeout: float) ->
 
 def send_prompt(terminal: Terminal, prompt: str) -> None:
     """Answer the first questions until the screen is complete, then type a prompt and send it."""
-    terminal.wait_for(lambda shown: bool(shown.strip()), 120)
-    wait_for_clock(terminal)
-    wait_until(terminal, lambda: question(terminal.text()) is None, 60)
+    terminal.wait_for(_is_drawn, 120)
     wait_for_clock(terminal)
     for _ in range(_TRIES):  # an agent that still starts may ignore keys
+        wait_until(terminal, lambda: question(terminal.text()) is None, 60)
+        wait_for_clock(terminal)
         terminal.send(prompt)
         wait_for_clock(terminal)
         if prompt in terminal.text():
             break
     terminal.keys("enter")
+
+
+def _is_drawn(shown: str) -> bool:
+    """Return whether the agent has drawn: what is typed before that, only the terminal shows."""
+    return any(line.strip() and not line.startswith("agent-dev:") for line in shown.splitlines())
 
 
 def question(shown: str) -> str | None:

@@ -52,7 +52,7 @@ pytestmark = pytest.mark.real_agents
 Record = Callable[[str, object], None]
 
 
-@pytest.fixture(scope="module", params=[pytest.param(name, marks=pytest.mark.xdist_group(name)) for name in AGENTS])
+@pytest.fixture(scope="module", params=AGENTS)
 def agent(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
@@ -117,6 +117,7 @@ def test_it_contacts_only_the_hosts_of_its_profile(installed: AgentDev, agent: s
     entry = entry_of(agent)
     names = {row["name"] for row in rows if not row["name"].startswith(("registry.", "pypi."))}  # for news about itself
     assert names <= {"localhost", *entry.hosts, *entry.telemetry, *NOT_NEEDED.get(agent, ())}
+    assert installed("discard", "learned").returncode == 0
 
 
 def test_it_works_at_a_terminal(installed: AgentDev, agent: str, record_property: Record) -> None:
