@@ -36,7 +36,8 @@ def _run_inside(
 ) -> int:
     """Run a command in a session of an empty directory with an agent's home; what it writes there is not kept."""
     with tempfile.TemporaryDirectory(prefix="agent-dev-install-") as folder:
-        own = find_registries(users.home_directory(environ), environ)
+        own = find_registries(users.home_directory(environ), environ, options.ro)
+        npmrc = _write_npmrc(f"{folder}/npmrc", own.npmrc)
         if own.left_out:
             notice(f"not passed, because they contain passwords or variables: {', '.join(own.left_out)}")
         inside = options.replace(
@@ -46,13 +47,22 @@ def _run_inside(
             merge=False,
             name="",
             record="",
-            env=(*options.env, *own.env),
+            env=(*options.env, *own.env, *(f"NPM_CONFIG_USERCONFIG={path}" for path in npmrc)),
             ro=(*options.ro, *own.files),
         )
         outcome = run.run(RunRequest(command, inside, environ, COMMAND), notice)
         if outcome.is_kept:
             _remove(outcome)
         return outcome.exit_code
+
+
+def _write_npmrc(path: str, text: str) -> tuple[str, ...]:
+    """Write the settings of npm, if there are any, as a file of the session's directory; return its path."""
+    if not text:
+        return ()
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(text)
+    return (path,)
 
 
 def _remove(outcome: RunOutcome) -> None:

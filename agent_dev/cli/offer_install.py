@@ -7,7 +7,7 @@ from agent_dev.agents import catalogue
 from agent_dev.agents.catalogue import Agent
 from agent_dev.agents.install import install_agent
 from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
-from agent_dev.agents.registries import has_npm_token
+from agent_dev.agents.registries import files_with_secrets
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify, warn
 from agent_dev.config.options import RunOptions
@@ -47,8 +47,17 @@ def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[s
         wanted = f" {version}" if version else ""
         remaining = f"; {visible(installed.version)} remains installed" if installed.version else ""
         warn(f"{agent.name}{wanted} is not installed: {reason}{remaining}")
-        if code not in _REASONS and agent.entry.npm and has_npm_token(users.home_directory(environ), environ):
-            warn(f"hint: if your registry needs your token: agent-dev --ro ~/.npmrc install {agent.name}")
+        if code not in _REASONS:
+            _explain_secrets(agent, options, environ)
         return FAILURE
     notify(f"{agent.name} {visible(installed.version)} is installed; to start it: agent-dev {agent.name}")
     return SUCCESS
+
+
+def _explain_secrets(agent: Agent, options: RunOptions, environ: dict[str, str]) -> None:
+    """Say how the user's token or password for a registry gets into an installation, if they have one."""
+    home = users.home_directory(environ)
+    for path in files_with_secrets(home, environ, is_npm=bool(agent.entry.npm)):
+        if path not in options.ro:
+            shown = f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
+            warn(f"hint: if your registry needs your token or password: agent-dev --ro {visible(shown)} install {agent.name}")

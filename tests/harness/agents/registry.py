@@ -29,9 +29,9 @@ class Registry(TestServer):
         """Return the variables with which npm and pip use only this registry."""
         return {"NPM_CONFIG_REGISTRY": self.url, "PIP_INDEX_URL": f"{self.url}/simple", "PIP_TRUSTED_HOST": "127.0.0.1"}
 
-    def require_token(self, token: str) -> None:
-        """Answer only requests with this token."""
-        self._files.token = token
+    def require(self, authorization: str) -> None:
+        """Answer only requests with this header."""
+        self._files.authorization = authorization
 
     def answer(self, path: str) -> bytes | None:
         """Return the content at a path, None if there is none."""

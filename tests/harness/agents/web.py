@@ -30,9 +30,9 @@ class QuietHandler:
 
 
 class PathListener(Listener):
-    """A server of files: `answer` returns the bytes at a path, None for 404. With a `token`, others get 401."""
+    """A server of files: `answer` returns the bytes at a path, None for 404. Without an `authorization` that is set: 401."""
 
-    token = ""
+    authorization = ""
 
     def __init__(self, answer: Callable[[str], bytes | None]) -> None:
         self.answer = answer
@@ -43,7 +43,7 @@ class _PathHandler(QuietHandler, BaseHTTPRequestHandler):
     server: PathListener
 
     def do_GET(self) -> None:
-        is_known = not self.server.token or self.headers["Authorization"] == f"Bearer {self.server.token}"
+        is_known = self.server.authorization in ("", self.headers["Authorization"])
         data = self.server.answer(self.path) if is_known else None
         self.send_response(401 if not is_known else 404 if data is None else 200)
         self.send_header("Content-Type", _content_type(self.path))

@@ -80,6 +80,7 @@ KINDS = (
 
 # Modules that write files that the tests of damaged state do not damage, and why.
 NOT_DAMAGED = {
+    "agents/install": "a file that lives as long as an installation",
     "agent_git/reftable": "a configuration for one command",
     "import_cache": "not in the state directory; tests/disk/cli/test_import_cache.py damages it",
     "bug_report/crash": "the report is for a person",

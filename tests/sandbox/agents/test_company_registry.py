@@ -1,5 +1,7 @@
 """`agent-dev install` from a company's registry over TLS, with the settings that the user's own npm and pip have."""
 
+import base64
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +17,8 @@ WAYS = {
     "path": ("cafile={home}/company.pem", "cert = {home}/company.pem", {}),
     "tilde": ("cafile=~/company.pem", "cert = ~/company.pem", {}),
     "home": ("cafile=${{HOME}}/company.pem", "cert = ~/company.pem", {}),
+    "inline": ("ca={inline}", "cert = ~/company.pem", {}),
+    "list": ("ca[]={inline}", "cert = ~/company.pem", {}),
     "variables": ("", "", {"npm_config_cafile": "~/company.pem", "REQUESTS_CA_BUNDLE": "{home}/company.pem"}),
     "unchecked": ("strict-ssl=false", "trusted-host = 127.0.0.1", {}),
 }
@@ -35,7 +39,8 @@ class Company:
         home, url = self.user.home, self.registry.url
         folder = Path(self.user.env["XDG_CONFIG_HOME"], "pip")
         folder.mkdir(parents=True, exist_ok=True)
-        (home / ".npmrc").write_text(f"registry={url}/\n{npm.format(home=home)}\n")
+        inline = json.dumps(self.registry.authority.read_text())
+        (home / ".npmrc").write_text(f"registry={url}/\n{npm.format(home=home, inline=inline)}\n")
         (folder / "pip.conf").write_text(f"[global]\nindex-url = {url}/simple\n{pip.format(home=home)}\n")
         self.env = {name: value.format(home=home) for name, value in env.items()}
 
@@ -85,7 +90,7 @@ def test_an_unknown_authority_is_refused(company: Company) -> None:
 
 def test_a_token_is_used_only_if_its_file_is_shown(company: Company) -> None:
     company.set_up(*WAYS["path"])
-    company.registry.require_token("canary")
+    company.registry.require("Bearer canary")
     npmrc = company.user.home / ".npmrc"
     npmrc.write_text(f"{npmrc.read_text()}{company.registry.url.removeprefix('https:')}/:_authToken=canary\n")
     done = company.user(*ONCE, "install", "noder")
@@ -94,3 +99,21 @@ def test_a_token_is_used_only_if_its_file_is_shown(company: Company) -> None:
     assert "--ro ~/.npmrc" in done.stderr
     company.install("noder", options=("--ro", str(npmrc)))
     assert "canary" not in company.user("--", "sh", "-c", "env; cat ~/.npmrc").stdout
+
+
+def test_a_scope_may_have_a_registry_of_its_own(company: Company) -> None:
+    company.set_up(*WAYS["path"])
+    npmrc = company.user.home / ".npmrc"
+    npmrc.write_text(f"@company:{npmrc.read_text()}registry=https://127.0.0.1:1/\n")
+    company.registry.npm["@company/noder"] = ["3.0.0"]
+    write_profile(company.user, "noder", PROFILES["noder"].replace("npm: noder", "npm: '@company/noder'"))
+    assert "noder 3.0.0 is installed" in company.install("noder")
+
+
+def test_a_password_for_pip_is_used_if_its_file_is_shown(company: Company) -> None:
+    company.set_up(*WAYS["path"])
+    settings = Path(company.user.env["XDG_CONFIG_HOME"], "pip/pip.conf")
+    settings.write_text(settings.read_text().replace("https://", "https://me:canary@"))
+    company.registry.require(f"Basic {base64.b64encode(b'me:canary').decode()}")
+    assert "not passed" not in company.install("snake", options=("--ro", str(settings)))
+    assert "canary" not in company.user("--", "sh", "-c", f"env; cat {settings}").stdout

@@ -216,7 +216,7 @@ def test_a_password_of_a_registry_is_not_passed(agent_dev: AgentDev, registry: R
     script = "env; cat ~/.npmrc"
     write_profile(agent_dev, "spy", "command: spy\nagent: {npm: noder}\n")
     done = agent_dev("install", "spy")
-    assert "because they contain passwords or variables: NPM_CONFIG_REGISTRY" in done.stderr
+    assert "because they contain passwords or variables: registry in npmrc" in done.stderr
     assert "canary" not in done.stdout + done.stderr + agent_dev("--", "sh", "-c", script).stdout
 
 
