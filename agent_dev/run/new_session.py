@@ -13,7 +13,7 @@ from agent_dev.linux import programs
 from agent_dev.run import execute, private_git, services, shown_paths
 from agent_dev.run.compose import SessionMounts, compose_spec
 from agent_dev.run.job import RunJob, RunOutcome
-from agent_dev.run.prepare import prepare_run
+from agent_dev.run.prepare import prepare_run, require_prompt
 from agent_dev.run.request import COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
 from agent_dev.sandbox.plan import SessionSpec
@@ -46,6 +46,7 @@ def _prepare(
     """Do everything that precedes the session's creation; the number is the claim on its name. Raises AgentDevError."""
     try:
         prepared = prepare_run(request)
+        require_prompt(prepared, request, request.arguments[1:])
         if startup_state.has_interrupted_merge(prepared.store):
             services.recover_merge(prepared, request.environ, notice)
         if removal.has_leftovers(prepared.store):

@@ -380,6 +380,18 @@ def check_command(prepared: PreparedRun, *, is_direct: bool) -> None:
         raise InterpreterNotFound(command=prepared.command[0], interpreter=interpreter, hint=hint)
 
 
+def require_prompt(prepared: PreparedRun, request: RunRequest, arguments: tuple[str, ...]) -> None:
+    """Raise UsageError for a shipped agent with no input, arguments or prompt: some would draw their screen and wait forever."""
+    profile, origin = prepared.settings.profile, prepared.settings.origins.get("command", "")
+    if arguments or request.options.prompt or request.review_notes or request.command or "prompt" not in dict(profile.agent):
+        return
+    if request.terminal or os.fstat(0).st_rdev != os.stat(os.devnull).st_rdev:
+        return
+    if origin.startswith(f"{load.profiles_folder()}/"):  # the user's own command may contain a prompt
+        verb = "resume" if request.continues else profile.name
+        raise UsageError(message=f"without a terminal, {profile.name} needs a prompt", hint=f"agent-dev -p PROMPT {verb}")
+
+
 def path_on_host(path: str, prepared: PreparedRun) -> str | None:
     """Return the host path of a path in the sandbox; None if nothing of the host is mounted there."""
     home = prepared.machine.home

@@ -15,7 +15,7 @@ from agent_dev.overlay.lower_snapshot_request import PriorChanges
 from agent_dev.paths import RUN
 from agent_dev.run import execute, new_session, services, shown_paths
 from agent_dev.run import job as run_job
-from agent_dev.run.prepare import prepare_run, repeatable_options
+from agent_dev.run.prepare import prepare_run, repeatable_options, require_prompt
 from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
 from agent_dev.sandbox import bwrap, launch, plan
 from agent_dev.session import removal, store, uppers
@@ -47,6 +47,7 @@ def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_
 def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.RunOutcome:
     launch.close_inherited()
     prepared = prepare_again(listed, request)
+    require_prompt(prepared, request, _possible_prompt(listed, request))
     query = new_session.start_git_query(prepared, request.environ)
     refuse_other_roots(prepared, listed.record)
     for line in (f"resuming session {listed.name}", *_notices(prepared, request, listed)):
@@ -92,6 +93,13 @@ def _resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run
             reason, hint = describe_system_error(error)
             raise AgentDevError(message=reason, hint=hint) from None
         raise
+
+
+def _possible_prompt(listed: ListedSession, request: RunRequest) -> tuple[str, ...]:
+    """Return the arguments of what runs now, except the options that are repeated: they are no prompt."""
+    if request.arguments or request.agent_arguments:
+        return request.arguments or request.agent_arguments
+    return () if request.continues else tuple(map(str, listed.record.get("words")))[1:]
 
 
 def _start(job: run_job.RunJob, request: RunRequest, notice: "Notice") -> run_job.RunOutcome:

@@ -30,7 +30,9 @@ CHANGED = {"aider": "made.txt"}  # it has no tools: it edits the file of its ans
 LOGIN_FIRST = ("droid",)  # its screen wants its own login, before any prompt
 TYPED = ("aider", "cline", "kimi")  # with a prompt as an argument, they do this task and exit
 PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
-COPIED = ("kilo", "opencode")  # their task begins with a subcommand, after which the conversation continues
+# The task of Codex, Kilo and OpenCode begins with a subcommand, after which the conversation continues. Codex, pi and Qwen ask
+# the scripted model only with the options of their first run.
+COPIED = ("codex", "kilo", "opencode", "pi", "qwen")
 PASTING = {  # the text by which an agent shows an image that was pasted
     "claude": "[Image #1]",
     "gemini": ".png",

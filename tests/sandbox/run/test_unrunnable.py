@@ -50,6 +50,24 @@ def test_a_profile_whose_command_is_missing_prints_how_to_install_it(agent_dev: 
     assert nothing_was_made(agent_dev)
 
 
+def test_an_agent_without_a_terminal_needs_a_prompt_or_an_input(agent_dev: AgentDev) -> None:
+    """The login of Droid, and the screens of Kilo and OpenCode, wait forever for keys."""
+    program = agent_dev.agent_home / ".local/agent/bin/droid"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho "$@" | tee -a made\n')
+    program.chmod(0o755)
+    done = agent_dev("droid")
+    needs = "agent-dev: without a terminal, droid needs a prompt\nagent-dev: hint: agent-dev -p PROMPT "
+    assert (done.returncode, done.stdout, done.stderr) == (125, "", f"{needs}droid\n")
+    assert agent_dev.sessions(everywhere=True) == []
+    assert agent_dev("-p", "do it", "droid").stdout == "exec --skip-permissions-unsafe do it\n"
+    assert agent_dev("droid", "mcp").stdout == "mcp\n"
+    assert agent_dev("droid", input="do it").returncode == 0
+    done = agent_dev("resume")
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{needs}resume\n")
+    assert agent_dev("resume", "--", "--auto", "low").stdout == "--resume --last --auto low\n"
+
+
 @pytest.mark.parametrize(
     "make", [lambda path: path.write_text("#!/bin/sh\n"), lambda path: path.mkdir()], ids=["file", "directory"]
 )
@@ -97,7 +115,7 @@ def test_an_agent_whose_interpreter_is_missing_can_be_installed_again(agent_dev:
     program = agent_dev.agent_home / ".local/agent/bin/openhands"
     program.parent.mkdir(parents=True)
     program.symlink_to("../venvs/openhands/bin/openhands")  # of a Python that is gone
-    done = agent_dev("openhands")
+    done = agent_dev("openhands", "--version")
     assert done.returncode == 127
     assert "agent-dev: openhands: found, but it does not start in the sandbox\n" in done.stderr
     assert done.stderr.endswith("its interpreter is missing; to install it again: agent-dev install --upgrade openhands\n")
