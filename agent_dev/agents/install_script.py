@@ -47,6 +47,8 @@ fi
 _PYPI = """\
 prefix="$HOME/.local/agent" program=$1 package=$2 lowest=$3 highest=$4
 venv="$prefix/venvs/$program"
+quiet=--quiet
+[ ! -t 1 ] || quiet= # it shows its progress, which may take minutes
 fits() {
     have=$("$1" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null) || return 1
     [ "$(printf '%s\\n' "$lowest" "$have" | sort -V | head -n 1)" = "$lowest" ] || return 1
@@ -70,15 +72,15 @@ if ! [ -x "$venv/bin/python" ] || ! fits "$venv/bin/python"; then
         echo "$program needs $wanted: fetching it with uv"
         if ! uv=$(command -v uv); then
             uv="$prefix/venvs/uv/bin/uv"
-            [ -x "$uv" ] || python3 -m venv "$prefix/venvs/uv" && "$prefix/venvs/uv/bin/python" -m pip install --quiet uv || true
+            [ -x "$uv" ] || python3 -m venv "$prefix/venvs/uv" && "$prefix/venvs/uv/bin/python" -m pip install $quiet uv || true
         fi
-        if ! "$uv" venv --quiet --seed --python "${highest:-$lowest}" "$venv"; then
+        if ! "$uv" venv $quiet --seed --python "${highest:-$lowest}" "$venv"; then
             echo "$wanted cannot be fetched: install it with your package manager" >&2
             exit 3
         fi
     fi
 fi
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --upgrade "$package"
+"$venv/bin/python" -m pip install $quiet --disable-pip-version-check --upgrade "$package"
 mkdir -p "$prefix/bin"
 ln -sfn "../venvs/$program/bin/$program" "$prefix/bin/$program"
 if ! "$prefix/bin/$program" --version; then

@@ -319,6 +319,14 @@ def test_the_value_of_an_env_option_stays_as_typed(agent_dev: AgentDev) -> None:
     assert done.stdout == "~/x {root} {home}\n"
 
 
+def test_pip_shows_its_progress_on_a_terminal_only(agent_dev: AgentDev, registry: Registry) -> None:
+    environment = agent_dev.terminal_environment(registry.environment)
+    with Terminal([PROGRAM, "install", "snake"], cwd=agent_dev.repo, env=environment) as terminal:
+        assert terminal.wait_exit() == 0
+        assert "Installing collected packages: snake" in terminal.text()
+    assert "Installing" not in agent_dev("install", "snake", "--version", "2.0", env=registry.environment).stdout
+
+
 def test_a_missing_agent_is_offered_on_a_terminal(agent_dev: AgentDev, registry: Registry) -> None:
     environment = agent_dev.terminal_environment(registry.environment)
     with Terminal([PROGRAM, "noder", "--version"], cwd=agent_dev.repo, env=environment) as terminal:
