@@ -31,7 +31,8 @@ _NOTES = """\
 started agent-dev, a test saw the agent do a task and, at a terminal, start, take a prompt (Droid: ask for its login), follow a
 resize and exit on Ctrl-C.
 *Nests*: its own sandbox works inside this one; the profiles switch it off. Keys are not passed unless you say so:
-`--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`.
+`--env ANTHROPIC_API_KEY`, or `env:` in `config.yaml`. The profiles switch telemetry off, except that of Droid and Gemini and some
+of Cline's, which no option or variable does. With a network by rules, its hosts are denied.
 
 | agent | variables with its keys | login | hosts |
 |---|---|---|---|

@@ -19,7 +19,7 @@ from tests.harness.servers.brokered_host import API, REAL
 
 pytestmark = [pytest.mark.real_agents, pytest.mark.slow]
 VARIABLES = {"claude": "ANTHROPIC_API_KEY", "codex": "MODEL_KEY"}
-TELEMETRY: dict[str, set[str]] = {"claude": set(), "codex": {"ab.chatgpt.com"}}
+TELEMETRY: dict[str, set[str]] = {"claude": set(), "codex": set()}
 NOT_NEEDED: dict[str, set[str]] = {
     "claude": set(),
     "codex": {"github.com", "api.github.com"},
