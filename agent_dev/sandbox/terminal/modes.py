@@ -38,6 +38,8 @@ def restore_after_shell(fd: int, user_modes: Modes) -> None:
     """
     time.sleep(_PROMPT_DELAY)
     raw = as_raw(user_modes)
+    if not _may_be_derived_from_raw(termios.tcgetattr(fd), user_modes):
+        return
     end = time.monotonic() + _COMMAND_TIMEOUT
     while time.monotonic() < end:
         current = termios.tcgetattr(fd)
@@ -49,6 +51,12 @@ def restore_after_shell(fd: int, user_modes: Modes) -> None:
         if _is_output_raw(current) and not _is_output_raw(user_modes):
             termios.tcsetattr(fd, termios.TCSANOW, _as_line_edited(current, user_modes))
         time.sleep(_INTERVAL)
+
+
+def _may_be_derived_from_raw(modes: Modes, user_modes: Modes) -> bool:
+    """Return whether modes lack what raw ones lack. fish's prompt lacks IEXTEN in any case."""
+    lacks_flags = any(_has(user_modes, flag) and not _has(modes, flag) for flag in (termios.IEXTEN, termios.ISIG))
+    return lacks_flags or (_is_output_raw(modes) and not _is_output_raw(user_modes))
 
 
 def _has(modes: Modes, flag: int) -> bool:

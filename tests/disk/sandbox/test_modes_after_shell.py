@@ -17,6 +17,7 @@ from tests.harness.program import wait_until
 
 # input, output and local flags at the prompt, and for the next command, after the shell found the terminal raw
 ZSH = ((termios.ISTRIP | termios.INLCR, 0o4, 0xA30), (0, 0o4, 0xA3A))
+BASH = (termios.IXON, 0o5, 0x8A31)  # at the prompt, after it restored the user's modes itself
 FISH = ((0, 0o5, 0xA31), (termios.ICRNL, 0o5, 0x8A3A))
 
 
@@ -62,6 +63,13 @@ def test_a_command_that_has_its_modes_keeps_them(terminal: int) -> None:
         # Another setting of the user, such as `stty -echo` in a startup file of the shell.
         own = set_flags(terminal, (termios.ICRNL, 0o5, 0x8A3B & ~termios.ECHO))
         done.result(20)
+    assert termios.tcgetattr(terminal)[:4] == own[:4]
+
+
+def test_a_prompt_with_modes_of_its_own_keeps_them(terminal: int) -> None:
+    user_modes = termios.tcgetattr(terminal)
+    own = set_flags(terminal, BASH)
+    restore_after_shell(terminal, user_modes)
     assert termios.tcgetattr(terminal)[:4] == own[:4]
 
 
