@@ -339,9 +339,16 @@ def prune(session: store.Session, keep: RetentionLimits, interval: int, *, is_dr
         )
         if not is_dry and pruned:
             for number in pruned:
-                remove_tree(f"{folder}/{number}")
+                _remove_whole(folder, number)
             remove_unreferenced(folder)
     return tuple(found[number] for number in pruned)
+
+
+def _remove_whole(folder: str, number: int) -> None:
+    """Remove a checkpoint under another name: if this process is killed, no part of it counts as a damaged checkpoint."""
+    remove_tree(f"{folder}/.old")  # of a killed process
+    os.rename(f"{folder}/{number}", f"{folder}/.old")
+    remove_tree(f"{folder}/.old")
 
 
 def remove_unreferenced(folder: str) -> None:
@@ -355,7 +362,8 @@ def remove_unreferenced(folder: str) -> None:
             }
         except DamagedCheckpoint:
             return
-    remove_tree(f"{folder}/.new")
+    for name in (".new", ".old"):
+        remove_tree(f"{folder}/{name}")
     with os.scandir(f"{folder}/objects") as entries:
         for entry in entries:
             if entry.name not in used:

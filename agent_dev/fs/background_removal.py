@@ -22,6 +22,14 @@ def make_removal_directory(folder: str, name: str) -> str:
             return path
 
 
+def move_for_removal(folder: str, path: str) -> str:
+    """Rename a directory into `folder`, on the same file system, and return its new path."""
+    gone = make_removal_directory(folder, os.path.basename(path))
+    os.rmdir(gone)
+    os.rename(path, gone)
+    return gone
+
+
 def remove_in_background(path: str, run_first: "Callable[[], None] | None" = None) -> None:
     """Remove a directory made by `make_removal_directory`, in a child process that nobody waits for.
 

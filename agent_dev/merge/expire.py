@@ -59,10 +59,8 @@ def _is_due(state_dir: store.Store) -> bool:
 def _remove_merge(state_dir: store.Store, merge_id: str) -> None:
     if merge_id in pending_marks.unfinished_merges(state_dir):
         return
-    aside = background_removal.make_removal_directory(state_dir.removals_folder, merge_id)
-    os.rmdir(aside)
-    os.rename(f"{state_dir.merges}/{merge_id}", aside)
-    background_removal.remove_in_background(aside)
+    gone = background_removal.move_for_removal(state_dir.removals_folder, f"{state_dir.merges}/{merge_id}")
+    background_removal.remove_in_background(gone)
 
 
 def _size(folder: str) -> int:

@@ -55,10 +55,7 @@ def remove_incomplete(session_store: Store, session: Session) -> None:
 
 
 def _rename_for_removal(session_store: Store, session: Session) -> str:
-    gone = background_removal.make_removal_directory(session_store.removals_folder, session.id)
-    os.rmdir(gone)
-    os.rename(session.folder, gone)
-    return gone
+    return background_removal.move_for_removal(session_store.removals_folder, session.folder)
 
 
 def has_leftovers(session_store: Store) -> bool:

@@ -4,14 +4,15 @@ import os
 import time
 from dataclasses import dataclass, replace
 
+from agent_dev.errors import SessionBusy
 from agent_dev.fs import background_removal
 from agent_dev.fs.disk_usage import disk_usage
-from agent_dev.fs.rmtree import remove_session
+from agent_dev.fs.rmtree import remove_session, remove_tree
 from agent_dev.fs.state_files import list_names
 from agent_dev.git import repository
 from agent_dev.merge.retention import pack
 from agent_dev.merge.retention.pack import PackedSession
-from agent_dev.session import made_work_trees
+from agent_dev.session import made_work_trees, store
 from agent_dev.session.sessions import CommandContext
 from agent_dev.session.trash_retention import DAY, TrashEntry, select_for_removal
 
@@ -39,8 +40,8 @@ def clean_trash(where: CommandContext, days: int, mib: int, *, is_dry: bool) -> 
     trash = where.store.trash
     entries = tuple(_trash_entry(trash, name) for name in sorted(list_names(trash)))
     removed = select_for_removal(entries, time.time_ns() - days * DAY, mib << 20)
-    for one in () if is_dry else removed:
-        remove_session(f"{trash}/{one.name}")
+    if not is_dry:
+        removed = tuple(one for one in removed if _remove_entry(where.store, one.name))
     names = {one.name for one in removed}
     return CleanResult(removed, tuple(one for one in entries if one.name not in names))
 
@@ -56,6 +57,32 @@ def expire_trash(where: CommandContext) -> None:
         clean_trash(where, days, mib, is_dry=False)
 
     background_removal.run_in_background(work)
+
+
+def _remove_entry(state: store.Store, name: str) -> bool:
+    """Remove an entry of the trash; return False if another process restores or removes it.
+
+    It leaves the trash as a whole first, so that `undiscard` never finds a part of a session.
+    """
+    path = f"{state.trash}/{name}"
+    if os.path.islink(path) or not os.path.isdir(path):
+        remove_tree(path)
+        return True
+    try:
+        held = store.lock_session(store.Session(name, path))
+    except (SessionBusy, FileNotFoundError):
+        return False
+    except PermissionError:  # an old home whose agent denied access to it: it cannot be renamed, nor is it restored
+        remove_tree(path)
+        return True
+    try:
+        gone = background_removal.move_for_removal(state.removals_folder, path)
+    except FileNotFoundError:
+        return False
+    finally:
+        store.unlock_session(held)
+    remove_session(gone)
+    return True
 
 
 def _trash_entry(trash: str, name: str) -> TrashEntry:

@@ -129,10 +129,7 @@ def _pack_or_remove(where: "CommandContext", session: store.Session, how: str) -
         if not _is_merged(held):
             return False
         if how == REMOVED:
-            aside = background_removal.make_removal_directory(where.store.removals_folder, held.id)
-            os.rmdir(aside)
-            os.rename(held.folder, aside)
-            background_removal.remove_in_background(aside)
+            background_removal.remove_in_background(background_removal.move_for_removal(where.store.removals_folder, held.folder))
         else:
             _pack(held)
         return True

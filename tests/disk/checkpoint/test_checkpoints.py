@@ -303,6 +303,27 @@ def test_pruning_removes_exactly_the_unreferenced_contents(world: CheckpointedSe
     assert (world.upper / "stays").read_text() == "stays"
 
 
+def test_a_killed_pruning_leaves_no_damaged_checkpoint(world: CheckpointedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        (world.upper / "moves").write_text(f"{number}")
+        world.take_checkpoint()
+
+    def kill(path: str) -> None:
+        if os.path.exists(path):
+            (Path(path) / "about.json").unlink()
+            raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint_store, "remove_tree", kill)
+        with pytest.raises(KeyboardInterrupt):
+            checkpoint_store.prune(world.session, RetentionLimits(3), 60 * 10**9)
+    assert checkpoint_store.damaged_numbers(world.session) == ()
+    checkpoint_store.prune(world.session, RetentionLimits(3), 60 * 10**9)
+    assert [one.number for one in checkpoint_store.list_checkpoints(world.session)] == [3, 4, 5]
+    assert world.count_contents() == 3
+    assert not [name for name in os.listdir(f"{world.session.folder}/checkpoints") if name.startswith(".")]
+
+
 def test_the_versions_of_a_file_are_listed(world: CheckpointedSession) -> None:
     world.take_checkpoint()
     (world.upper / "a").write_text("a")

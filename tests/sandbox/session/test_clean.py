@@ -40,10 +40,10 @@ def test_recent_entries_are_kept(full: AgentDev) -> None:
 
 
 def test_all_of_the_trash_is_removed_and_nothing_else(full: AgentDev) -> None:
-    before = {path: entry for path, entry in tree(full.state).items() if not path.startswith(("trash", "."))}
+    before = {path: entry for path, entry in tree(full.state).items() if not path.startswith(("trash", "gone", "."))}
     assert len(cleaned(full, "--all")["removed"]) == 2
     assert trash(full) == []
-    assert {path: entry for path, entry in tree(full.state).items() if not path.startswith(("trash", "."))} == before
+    assert {path: entry for path, entry in tree(full.state).items() if not path.startswith(("trash", "gone", "."))} == before
     assert full.changes() == {"waits": "added"}
 
 
