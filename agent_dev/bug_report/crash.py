@@ -14,10 +14,15 @@ from agent_dev.sanitize import visible
 _KEPT = 10
 
 
+def crash_folder(environ: Mapping[str, str]) -> str:
+    """Return the directory of the reports. It does not depend on settings, which may be the reason of an error."""
+    base = environ.get("XDG_STATE_HOME", "")
+    return (base if base.startswith("/") else f"{environ.get('HOME', '')}/.local/state") + "/agent-dev/crashes"
+
+
 def write_crash_report(error: BaseException, argv: list[str], environ: Mapping[str, str]) -> str:
     """Write a report; return its path, or "" if it cannot be written."""
-    base = environ.get("XDG_STATE_HOME", "")
-    folder = (base if base.startswith("/") else f"{environ.get('HOME', '')}/.local/state") + "/agent-dev/crashes"
+    folder = crash_folder(environ)
     path = f"{folder}/{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
     try:
         os.makedirs(folder, 0o700, exist_ok=True)

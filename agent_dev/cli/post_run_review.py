@@ -13,9 +13,10 @@ from agent_dev.config.detachable import is_foreground_terminal, may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.diff.review_note import format_notes
 from agent_dev.errors import SUCCESS, AgentDevError
-from agent_dev.merge import expire, saved_selection, session_access
+from agent_dev.merge import saved_selection, session_access
 from agent_dev.merge.review import open_review
 from agent_dev.overlay.labels import format_count
+from agent_dev.retention import automatic
 from agent_dev.run.job import RunOutcome
 from agent_dev.run.request import COMMAND, RunRequest
 from agent_dev.sanitize import visible
@@ -49,7 +50,7 @@ def _offer(outcome: RunOutcome, request: RunRequest) -> None:
         if (outcome.changes or outcome.commits) and outcome.opens_review and frontend.has_screen(request.environ):
             end = frontend.review_session(review, context)
             _finish_checkpoint(outcome)
-            expire.expire_merges(context, notify)
+            automatic.clean_after_merge(context)
         elif not is_quiet():
             changes.print_summary(review, len(review.folded.changes), outcome.commits)
         if review.record.get("state") == store.MERGED:
@@ -62,6 +63,7 @@ def _offer(outcome: RunOutcome, request: RunRequest) -> None:
         review.close()
         _finish_checkpoint(outcome)
         store.unlock_session(outcome.session)
+    automatic.clean_if_due(context)
     end_session(end, outcome.session.id, context, request.options)
 
 
@@ -98,7 +100,7 @@ def review_all(context: CommandContext, options: RunOptions, *, is_plain: bool) 
             store.unlock_session(locked.session)
         codes.append(end.code)
         end_session(end, one.session.id, context, options)
-    expire.expire_merges(context, notify)
+    automatic.clean_after_merge(context)
     return max(codes)
 
 

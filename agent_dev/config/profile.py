@@ -48,10 +48,12 @@ class Profile(Value):
     many_deletions: int = 25  # percent of the tree's files; a merge by options that deletes more needs a confirmation
     rename_similarity: int = 50  # percent of a renamed file's content that must be the same; 100: all of it, 0: no renames
     keep_merges_days: int = 90  # how many days a merge can be undone
-    keep_merges_mib: int = 4096  # disk space of all merges that can be undone, in MiB
+    keep_merges_mib: int = 4096  # disk space of all merges that can be undone and of their sessions, in MiB
     keep_trash_days: int = 30  # how many days discarded sessions and old agent homes stay in the trash
     keep_trash_mib: int = 10240  # disk space of the trash, in MiB
     keep_merged_sessions: int = 10  # merged sessions that stay complete; older ones keep only what an undo needs
+    keep_caches_days: int = 30  # how many days unused caches are kept
+    keep_caches_mib: int = 32  # disk space of the caches, in MiB
     theme: str = "agent-dev"  # colours of the review screen: agent-dev, agent-dev-light, or a theme of Textual
     keys: tuple[tuple[str, str], ...] = ()  # keys of the screen, by binding id
     detachable: bool = False  # whether sessions that are started at a terminal can be detached from it

@@ -51,7 +51,7 @@ def finish_interrupted_work(session: store.Session) -> str:
         return ""
     from agent_dev.checkpoint import rollback  # rare; they import this module
     from agent_dev.control import session_service
-    from agent_dev.merge.retention import pack
+    from agent_dev.merge import pack
 
     pack.finish_packing(session)
     if os.path.lexists(f"{session.folder}/rollback.pending"):

@@ -130,7 +130,7 @@ def _unpack(
     prepared: PreparedRun, session: store.Session, record: store.Record, roots: tuple[Root, ...], environ: dict[str, str]
 ) -> store.Record:
     """Recreate the private git dirs of a session that was packed after its merge; return its record."""
-    from agent_dev.merge.retention import pack  # rare
+    from agent_dev.merge import pack  # rare
     from agent_dev.run import private_git
 
     pack.begin_unpacking(session)

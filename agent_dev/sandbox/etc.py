@@ -1,14 +1,13 @@
 """The /etc of the sandbox: the parts of the host's that programs need. Its files are in an image, made once and bound read-only.
 
 Thirty mounts would each cost 0.15 ms at the start. The image is cached under a key of its sources (inode, size, mtime of each
-file), so a change on the host causes a new one. Images are never changed, and are kept for 30 days after their last use.
+file), so a change on the host causes a new one. Images are never changed; those unused for long are removed with other caches.
 Directories are bound over the image: changes of their content are visible, replacing a directory is not.
 """
 
 import binascii
 import fcntl
 import os
-import time
 
 from agent_dev.fs import cache
 from agent_dev.fs.rmtree import remove_tree
@@ -18,6 +17,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+IMAGE, LOCK = "etc-", "etc.lock"  # in the cache folder: how the names of images begin, and the lock on them
 GITCONFIG = "/run/agent-dev/gitconfig"  # /etc/gitconfig links to it; each session has its own
 _DIRECTORIES = ("alternatives", "crypto-policies", "fonts", "pki/ca-trust", "pki/java", "pki/tls/certs", "ssl/certs")
 _DIRECTORIES_BY_PREFIX = ("java-",)
@@ -43,7 +43,6 @@ _FILES = (
 )
 _HOSTS = "hosts"
 _MAX_SIZE = 4 << 20
-_MAX_AGE = 30 * 86400  # s: images unused for longer are removed
 
 
 def own_network_files() -> tuple[tuple[str, bytes], ...]:
@@ -58,7 +57,7 @@ def etc_mounts(environ: dict[str, str], generated: tuple[tuple[str, bytes], ...]
     folders = tuple(name for name in names if os.path.isdir(f"/etc/{name}"))
     directory_binds = tuple(Bind(path, path) for path in (f"/etc/{name}" for name in folders))
     key = _key(folders, generated)
-    image = f"{cache.folder(environ)}/etc-{binascii.crc32(key):08x}"
+    image = f"{cache.folder(environ)}/{IMAGE}{binascii.crc32(key):08x}"
     if _is_current(image, key, generated) or _make_locked(image, key, folders, generated):
         return (Bind("/etc", image), *directory_binds)
     replaced = dict(generated)
@@ -83,14 +82,12 @@ def _key(folders: tuple[str, ...], generated: tuple[tuple[str, bytes], ...]) -> 
 
 
 def _is_current(image: str, key: bytes, generated: tuple[tuple[str, bytes], ...]) -> bool:
+    _mark_used(image)  # first: `remove_unused` takes the key away before it looks at the time
     try:
         with open(f"{image}.key", "rb", 0) as file:
-            is_current = file.read() == key + _sizes(image, generated)
+            return file.read() == key + _sizes(image, generated)
     except OSError:
         return False
-    if is_current:
-        _mark_used(image)
-    return is_current
 
 
 def _sizes(image: str, generated: tuple[tuple[str, bytes], ...]) -> bytes:
@@ -105,7 +102,41 @@ def _mark_used(image: str) -> None:
         for path in (image, f"{image}.key"):
             os.utime(path)
     except OSError:
-        return  # the cache is not writable, so nothing is removed either
+        return  # there is none, or the cache is not writable, so nothing is removed either
+
+
+def remove_unused(image: str, used: int) -> bool:
+    """Remove an image that was last used at `used` (ns), and what killed processes left of it. Return False if it was used since.
+
+    A start that finds the key has marked the image before, which is seen here; one that does not find it makes a new image.
+    """
+    lock = _lock(os.path.dirname(image))
+    key, hidden = f"{image}.key", f"{image}.key.old"
+    try:
+        if os.path.lexists(key):
+            os.rename(key, hidden)
+        if os.path.lexists(image) and os.lstat(image).st_mtime_ns > used:
+            if os.path.lexists(hidden):
+                os.rename(hidden, key)
+            return False
+        folder, name = os.path.split(image)
+        for one in os.listdir(folder):
+            if one == name or one.startswith(f"{name}."):
+                remove_tree(f"{folder}/{one}")
+    finally:
+        os.close(lock)
+    return True
+
+
+def _lock(cache_folder: str) -> int:
+    """Take the lock on the images of a folder until the descriptor is closed."""
+    lock = os.open(f"{cache_folder}/{LOCK}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
 
 
 def _make_locked(image: str, key: bytes, folders: tuple[str, ...], generated: tuple[tuple[str, bytes], ...]) -> bool:
@@ -113,14 +144,11 @@ def _make_locked(image: str, key: bytes, folders: tuple[str, ...], generated: tu
     cache_folder = os.path.dirname(image)
     try:
         os.makedirs(cache_folder, 0o700, exist_ok=True)
-        lock = os.open(f"{cache_folder}/etc.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        lock = _lock(cache_folder)
     except OSError:
         return False
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)
         return _is_current(image, key, generated) or _make(image, key, folders, generated)
-    except OSError:
-        return False
     finally:
         os.close(lock)
 
@@ -129,7 +157,6 @@ def _make(image: str, key: bytes, folders: tuple[str, ...], generated: tuple[tup
     """Make an image next to its path and rename it; the key is written last and marks it complete."""
     temp = f"{image}.{os.getpid()}"
     try:
-        _remove_old(os.path.dirname(image))
         os.mkdir(temp, 0o755)
         for name in folders:
             os.makedirs(f"{temp}/{name}", 0o755, exist_ok=True)  # mount points
@@ -186,11 +213,3 @@ def _write(path: str, data: bytes) -> None:
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC | os.O_NOFOLLOW, 0o444)
     os.write(fd, data)
     os.close(fd)
-
-
-def _remove_old(folder: str) -> None:
-    oldest = time.time() - _MAX_AGE
-    for name in os.listdir(folder):
-        path = f"{folder}/{name}"
-        if name.startswith("etc-") and os.lstat(path).st_mtime < oldest:
-            remove_tree(path)

@@ -387,6 +387,14 @@ def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
     return any(fast_json.dumps(text) in data for text in texts)
 
 
+def is_merged(session: Session) -> bool:
+    """Return whether all of a session is merged. False if its record is unreadable."""
+    try:
+        return has_in_record(session, (MERGED,)) and read_record(session)["state"] == MERGED
+    except UnreadableSession:
+        return False
+
+
 def _git_list(git: object) -> "list[GitRecord]":
     """Return the git directories of a record from before each root could have one: none, or that of the first root."""
     return [{"root": 0, **git}] if isinstance(git, dict) else []  # type: ignore[typeddict-item]

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from agent_dev.errors import AgentDevError
 from agent_dev.fs.entry import Key
 from agent_dev.merge import merge
-from agent_dev.merge.retention import pack
 from agent_dev.merge.review import Review, open_review
 from agent_dev.overlay import selection
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.selection import Selection
+from agent_dev.retention import automatic
 from agent_dev.sanitize import visible
 from agent_dev.session import removal, sessions, store
 from agent_dev.session.sessions import CommandContext
@@ -32,7 +32,7 @@ def merge_result(attempt: TransactionAttempt, spec: TransactionSpec, notice: mer
         return result
     finally:
         store.unlock_session(session)
-        pack.pack_few(context)
+        automatic.clean_after_merge(context)
 
 
 def _open_and_merge(

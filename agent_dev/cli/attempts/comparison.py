@@ -4,17 +4,18 @@ import sys
 from contextlib import ExitStack, closing
 
 from agent_dev.cli import post_run_review
-from agent_dev.cli.console import notify, warn
+from agent_dev.cli.console import warn
 from agent_dev.cli.render import best as output
 from agent_dev.cli.screen import frontend, subprocess_screen
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError
-from agent_dev.merge import expire, history, session_access
+from agent_dev.merge import history, session_access
 from agent_dev.merge.comparison.compare_sessions import compare_sessions
 from agent_dev.merge.review import Review, open_review
 from agent_dev.overlay import patch_write
 from agent_dev.overlay.labels import display_path
 from agent_dev.overlay.patch_write import DISPLAY_FORMAT
+from agent_dev.retention import automatic
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext
@@ -120,6 +121,6 @@ def _review(one: ScoredAttempt, context: CommandContext, options: RunOptions) ->
             end = frontend.review_session(review, context)
     finally:
         store.unlock_session(found.session)
-    expire.expire_merges(context, notify)
+    automatic.clean_after_merge(context)
     post_run_review.end_session(end, found.session.id, context, options)
     return end.ending is not Ending.KEEP or any(merge.session == found.session.id for merge in history.list_merges(context))

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from agent_dev.cli.render.format import print_json, print_limited, print_line, print_outcome
 from agent_dev.home.autostart import HomeChange
 from agent_dev.home.manage import HomeChanges, HomeSummary, ResetResult
-from agent_dev.merge.retention.clean import CleanResult
 from agent_dev.overlay.labels import format_count, format_size
+from agent_dev.retention.clean_result import CleanedKind, CleanResult
 from agent_dev.run.config_report import ConfiguredValue, is_default
 from agent_dev.run.repository_trust import NONE, TrustStatus
 from agent_dev.sanitize import visible
@@ -101,13 +101,16 @@ def print_revoked(was_there: bool) -> None:  # noqa: FBT001  (the only argument)
 
 
 def print_cleaned(value: CleanResult, *, as_json: bool, is_dry: bool) -> None:
-    """Print what was removed from the trash."""
+    """Print what was removed, and how much of each kind remains."""
     if as_json:
         removed, kept = ([{"name": one.name, "bytes": one.size} for one in some] for some in (value.removed, value.kept))
         packed = [{"session": one.id, "action": one.action, "bytes": one.size} for one in value.sessions]
-        print_json(
-            {"version": 1, "dry_run": is_dry, "removed": removed, "kept": kept, "sessions": packed, "worktrees": value.work_trees}
-        )
+        kinds = [
+            {"kind": one.kind, "removed": one.removed, "bytes": one.freed, "kept": one.kept, "kept_bytes": one.size}
+            for one in value.kinds
+        ]
+        lists = {"removed": removed, "kept": kept, "sessions": packed, "worktrees": value.work_trees, "kinds": kinds}
+        print_json({"version": 1, "dry_run": is_dry, **lists})
         return
     done = print_line if is_dry else print_outcome
     for one in value.removed:
@@ -116,8 +119,15 @@ def print_cleaned(value: CleanResult, *, as_json: bool, is_dry: bool) -> None:
         done(f"merged session {session.id}   {'would be ' * is_dry}{session.action}, {format_size(session.size)}")
     for path in value.work_trees:
         done(f"work tree {visible(path)}   {'would be ' * is_dry}removed")
-    noun, verb = "entry" if len(value.removed) == 1 else "entries", "would be removed" if is_dry else "removed"
-    done(f"{len(value.removed)} {noun} {verb}, {format_size(sum(one.size for one in value.removed))}; {len(value.kept)} kept")
+    for kind in value.kinds:
+        done(_describe_kind(kind, is_dry=is_dry))
+
+
+def _describe_kind(one: CleanedKind, *, is_dry: bool) -> str:
+    """Return the line about one kind of state."""
+    verb = "reduced or removed" if one.kind == "merged sessions" else "removed"
+    freed = f"{one.removed:,} {'would be ' * is_dry}{verb}, {format_size(one.freed)}"
+    return f"{one.kind + ':':<17} {freed}; {one.kept:,} kept, {format_size(one.size)}"
 
 
 def print_config(values: Sequence[ConfiguredValue], *, as_json: bool, with_defaults: bool) -> None:

@@ -34,7 +34,9 @@ def make_bundle(extra: bytes, folder: str) -> str:
     """
     bundle = bundle_with(extra)
     path = f"{folder}/ca-{hashlib.sha256(bundle).hexdigest()[:16]}.crt"
-    if not os.path.exists(path):
+    try:
+        os.utime(path)  # as `clean` removes unused caches
+    except OSError:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         with open(f"{path}.{os.getpid()}", "wb", 0) as file:
             file.write(bundle)

@@ -10,8 +10,9 @@ import pytest
 from agent_dev.config.profile import Profile
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired
 from agent_dev.fs import durable
-from agent_dev.merge import expire, history, undo
+from agent_dev.merge import history, undo
 from agent_dev.merge_engine import pending_marks
+from agent_dev.retention import merges
 from agent_dev.session.sessions import CommandContext
 from agent_dev.session.store import Store
 from tests.faults.test_kill_everywhere import AFTER, BEFORE, World, world
@@ -112,23 +113,16 @@ def merged_thrice(tmp_path: Path) -> EndedSession:
 
 @pytest.mark.parametrize(
     ("settings", "left"),
-    [({}, 3), ({"keep_merges_days": 0}, 1), ({"keep_merges_mib": 1}, 1), ({"keep_merges_mib": 2}, 3)],
+    [({}, 3), ({"keep_merges_days": 0}, 1), ({"keep_merges_mib": 1}, 1), ({"keep_merges_mib": 4}, 3)],
 )
 def test_old_and_large_merges_are_pruned_but_never_the_newest(tmp_path: Path, settings: dict[str, int], left: int) -> None:
     with merged_thrice(tmp_path) as one:
         newest = history.list_merges(here_with(one))[-1].id
-        expire.expire_merges(here_with(one, **settings), lambda _: None)
+        where = here_with(one, **settings)
+        merges.remove_merges(where, merges.find_expired(where).expired, lambda _: None)
 
         kept = [merge.id for merge in history.list_merges(here_with(one))]
         assert (len(kept), kept[-1]) == (left, newest)
-
-
-def test_merges_are_pruned_once_a_day(tmp_path: Path) -> None:
-    with merged_thrice(tmp_path) as one:
-        expire.expire_merges(here_with(one), lambda _: None)
-        expire.expire_merges(here_with(one, keep_merges_days=0), lambda _: None)
-
-        assert len(history.list_merges(here_with(one))) == 3
 
 
 def test_the_fault_injection_hook_is_unset_by_default() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from agent_dev.sandbox import etc
 from agent_dev.sandbox.plan import Bind, File, Mount
+from tests.harness.scale import repeat
 
 LONG_AGO = time.time() - 40 * 86400
 
@@ -43,21 +44,50 @@ def test_another_content_creates_another_image_and_keeps_the_first(tmp_path: Pat
     assert ((first / "passwd").read_bytes(), (second / "passwd").read_bytes()) == (b"root", b"other")
 
 
-def test_an_old_image_of_a_recently_started_session_is_kept(tmp_path: Path) -> None:
+def test_an_image_that_a_session_has_just_started_with_is_kept(tmp_path: Path) -> None:
     made = image(tmp_path)
     age(made)
-    image(tmp_path)
-    image(tmp_path, b"other")
-    assert (made / "passwd").read_bytes() == b"root"
-    assert Path(f"{made}.key").exists()
+    found = made.stat().st_mtime_ns
+    assert image(tmp_path) == made
+    assert not etc.remove_unused(str(made), found)
+    inode = made.stat().st_ino
+    assert image(tmp_path) == made
+    assert made.stat().st_ino == inode
 
 
-def test_an_image_unused_for_long_is_removed(tmp_path: Path) -> None:
-    made = image(tmp_path)
+def test_an_unused_image_is_removed_with_all_that_belongs_to_it(tmp_path: Path) -> None:
+    made, other = image(tmp_path), image(tmp_path, b"other")
     age(made)
-    image(tmp_path, b"other")
-    assert not made.exists()
-    assert not Path(f"{made}.key").exists()
+    Path(f"{made}.4711").mkdir()  # of a killed process
+    assert etc.remove_unused(str(made), made.stat().st_mtime_ns)
+    assert {path.name for path in made.parent.iterdir()} == {etc.LOCK, other.name, f"{other.name}.key"}
+
+
+def test_a_start_while_its_image_is_removed_has_an_image(tmp_path: Path) -> None:
+    """Whatever the order, the mounted image exists and is complete afterwards."""
+    for number in range(repeat(100)):
+        folder = tmp_path / str(number)
+        age(image(folder))
+        assert (_start_and_remove(folder) / "passwd").read_bytes() == b"root"
+
+
+def _start_and_remove(folder: Path) -> Path:
+    """Start a session while its unused image is removed; return the image that it mounts."""
+    (made,) = (path for path in (folder / "agent-dev").iterdir() if path.is_dir())
+    together, used = Barrier(2), made.stat().st_mtime_ns
+
+    def remove() -> bool:
+        together.wait(60)
+        return etc.remove_unused(str(made), used)
+
+    def start() -> Path:
+        together.wait(60)
+        return image(folder)
+
+    with ThreadPoolExecutor(2) as pool:
+        removed, started = pool.submit(remove), pool.submit(start)
+        removed.result(60)
+        return started.result(60)
 
 
 @pytest.mark.parametrize("end", ["", ".key"], ids=["image", "key"])

@@ -492,7 +492,8 @@ SCHEMAS: dict[str, Schema] = {
         dry_run=BOOLEAN,
         removed=ENTRIES,
         kept=ENTRIES,
-        sessions=list_of(mapping(session=STRING, action=one_of("packed", "removed"), bytes=COUNT)),
+        sessions=list_of(mapping(session=STRING, action=one_of("packed", "thinned", "removed"), bytes=COUNT)),
+        kinds=list_of(mapping(kind=STRING, removed=COUNT, bytes=COUNT, kept=COUNT, kept_bytes=COUNT)),
         worktrees=PATHS,
     ),
     "watch": entries(

@@ -66,7 +66,15 @@ def test_a_symlink_in_the_trash_is_not_followed(full: AgentDev, tmp_path: Path) 
 
 
 def test_without_a_trash_there_is_nothing_to_do(agent_dev: AgentDev) -> None:
-    assert agent_dev("clean").stdout == "0 entries removed, 0 B; 0 kept\n"
+    agent_dev.home.joinpath("unused").mkdir()
+    lines = agent_dev("clean", env={"XDG_CACHE_HOME": str(agent_dev.home / "unused")}).stdout.splitlines()
+    assert lines[:4] == [
+        "trash:            0 removed, 0 B; 0 kept, 0 B",
+        "merges:           0 removed, 0 B; 0 kept, 0 B",
+        "merged sessions:  0 reduced or removed, 0 B; 0 kept, 0 B",
+        "checkpoints:      0 removed, 0 B; 0 kept, 0 B",
+    ]
+    assert [line.partition(":")[0] for line in lines] == ["trash", "merges", "merged sessions", "checkpoints", "caches"]
 
 
 @pytest.mark.parametrize("words", [("--older-than", "x"), ("--older-than", "-1"), ("--keep-mib", "9999999999")])
@@ -156,7 +164,9 @@ def test_the_trash_is_kept_below_its_size_without_a_command(full: AgentDev) -> N
 def test_doctor_shows_the_disk_use_of_each_kind_of_state(full: AgentDev) -> None:
     done = full("doctor", "--json")
     (found,) = (row["result"] for row in json.loads(done.stdout)["findings"] if row["check"] == "disk use")
-    assert re.search(r"^sessions [0-9.]+ [KM]iB \(\d+\), ", found)
+    assert re.search(r"^open sessions [0-9.]+ [KM]iB \(1\), ", found)
+    assert re.search(r", logs [0-9.]+ KiB \([12]\), ", found)
+    assert re.search(r", caches [0-9.]+ KiB \(\d+\), other [0-9.]+ KiB \(\d+\)$", found)
     assert re.search(r"trash [0-9.]+ [KM]iB \(2\)", found)
 
 

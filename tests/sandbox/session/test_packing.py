@@ -114,12 +114,36 @@ def test_a_compacted_session_is_resumed_with_its_own_git_dir(agent_dev: AgentDev
     assert not is_packed(folder)
 
 
-@pytest.mark.parametrize("script", ["git -c user.name=A -c user.email=a@b.invalid commit -q --allow-empty -m x", "git branch b"])
-def test_a_session_with_commits_or_branches_is_not_compacted(agent_dev: AgentDev, script: str) -> None:
-    folder = merged(agent_dev, "one", f"echo x >new; {script}; sleep 0.1")
+def test_a_session_with_commits_that_were_not_imported_is_not_reduced(agent_dev: AgentDev) -> None:
+    folder = merged(agent_dev, "one", "echo x >new; git -c user.name=A -c user.email=a@b.invalid commit -q --allow-empty -m x")
     files = tree(folder)
     assert cleaned(agent_dev, "--all") == []
     assert tree(folder) == files
+
+
+def test_a_merged_session_with_a_branch_loses_its_checkpoints_only(agent_dev: AgentDev) -> None:
+    folder = merged(agent_dev, "one", "echo x >new; git branch b; sleep 0.1")
+    files = {path: entry for path, entry in tree(folder).items() if not path.startswith((".", "checkpoints", "judged"))}
+    assert cleaned(agent_dev, "--all", "--dry-run") == [(folder.name, "thinned")]
+    assert cleaned(agent_dev, "--all") == [(folder.name, "thinned")]
+    assert {path: entry for path, entry in tree(folder).items() if path != "."} == files
+    assert cleaned(agent_dev, "--all") == []
+    assert agent_dev("undo").returncode == 0
+    assert agent_dev.changes("one") == {"new": "added"}
+
+
+def test_commits_of_a_thinned_session_are_undone_and_imported_again(agent_dev: AgentDev) -> None:
+    script = "echo x >new; git add new; git -c user.name=A -c user.email=a@b.invalid commit -qm inside"
+    agent_dev("--no-merge", "--name", "one", "--", "sh", "-c", script)
+    assert agent_dev("merge", "one", "--commits").returncode == 0
+    (folder,) = (agent_dev.state / "sessions").iterdir()
+    head = agent_dev.git("rev-parse", "HEAD")
+    assert cleaned(agent_dev, "--all") == [(folder.name, "thinned")]
+    assert not (folder / "checkpoints").exists()
+    assert agent_dev("undo").returncode == 0
+    assert agent_dev.git("rev-parse", "HEAD") != head
+    assert agent_dev("merge", "one", "--commits").returncode == 0
+    assert agent_dev.git("rev-parse", "HEAD") == head
 
 
 def test_a_waiting_session_is_not_compacted(agent_dev: AgentDev) -> None:

@@ -12,11 +12,12 @@ from agent_dev.cli.render import merge as output
 from agent_dev.cli.screen import frontend
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
-from agent_dev.merge import expire, merge, select_by_options
+from agent_dev.merge import merge, select_by_options
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
 from agent_dev.overlay.labels import display_path
 from agent_dev.progress import show_progress
+from agent_dev.retention import automatic
 from agent_dev.risk import load as risk_load
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions, store
@@ -74,7 +75,7 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
             end = _apply_selection(review, args, patch, context)
         else:
             end = frontend.review_session(review, context, is_plain=args.plain)
-        expire.expire_merges(context, notify)
+        automatic.clean_after_merge(context)
     from agent_dev.cli.post_run_review import end_session  # only after a review
 
     end_session(end, one.session.id, context, options)

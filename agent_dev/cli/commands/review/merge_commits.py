@@ -14,6 +14,7 @@ from agent_dev.commits.targets import ImportOptions
 from agent_dev.errors import FAILURE, SUCCESS
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.merge.merge import Notify
+from agent_dev.retention import automatic
 from agent_dev.session.sessions import CommandContext
 
 
@@ -30,5 +31,7 @@ def import_commits(args: argparse.Namespace, context: CommandContext) -> int:
         result = retry({}, notify)
         if result.resolvable and not (args.dry_run or args.json) and frontend.has_screen(context.environ):
             return frontend.resolve_conflicts(review, context, result, retry)
+    if not args.dry_run:
+        automatic.clean_after_merge(context)
     output.print_import(result, is_dry=args.dry_run, as_json=args.json)
     return FAILURE if result.conflicts or result.reason or result.not_updated or result.refused_lfs else SUCCESS

@@ -6,7 +6,7 @@ from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
 from agent_dev.merge import session_access
-from agent_dev.merge.retention import clean
+from agent_dev.retention import clean
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext
 

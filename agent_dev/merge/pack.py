@@ -1,8 +1,9 @@
-"""Pack merged sessions, and remove sessions whose merges can no longer be undone.
+"""Pack or thin merged sessions, and remove sessions whose merges can no longer be undone.
 
 A completely merged session stays for `undo`, which restores its changes to it. The newest sessions stay complete; the others
 lose data that only another run needs, and that a resume recreates: the agent's private git directory with its objects, and
-checkpoints. Sessions that wait, run, are being merged, or have commits, branches or stashes of the agent are never touched.
+checkpoints. Sessions with commits, branches or stashes of the agent, which can be imported after an undo, are only thinned: they
+lose their checkpoints and caches. Sessions that wait, run or are being merged are never touched.
 """
 
 import os
@@ -18,7 +19,7 @@ from agent_dev.fs.rmtree import remove_external_objects
 from agent_dev.fs.state_files import list_names
 from agent_dev.merge_engine import pending_marks
 from agent_dev.overlay import lower_snapshot
-from agent_dev.session import removal, store
+from agent_dev.session import open_transaction, removal, store
 
 if TYPE_CHECKING:
     from agent_dev.session.sessions import CommandContext
@@ -26,13 +27,14 @@ if TYPE_CHECKING:
 _DAY = 86_400 * 10**9  # ns
 _MAX_PER_MERGE = 8  # sessions per merge; the next merges process the rest
 _RECREATABLE = ("objects", "git", "checkpoints", "caches", "asks", "draft.json", "judged.json", "base/index")
+_THINNED_PARTS = ("checkpoints", "caches", "asks", "draft.json", "judged.json")  # they do not depend on each other
 _MARK, _DONE = "packing", "packed"
-PACKED, REMOVED = "packed", "removed"
+PACKED, REMOVED, THINNED = "packed", "removed", "thinned"
 
 
 @dataclass(frozen=True, slots=True)
 class PackedSession:
-    """A merged session that was, or with a dry run would be, packed or removed (`action`), and the bytes that this frees."""
+    """A merged session that was, or with a dry run would be, packed, thinned or removed (`action`); `size`: the bytes freed."""
 
     id: str
     action: str
@@ -48,10 +50,15 @@ def pack_few(where: "CommandContext") -> None:
         return  # disk full, or another process works on it
 
 
-def pack_all(where: "CommandContext", *, is_all: bool, is_dry: bool) -> tuple[PackedSession, ...]:
-    """Pack and remove all merged sessions that are due, with `is_all` the newest ones too; return them."""
+def pack_all(
+    where: "CommandContext", *, is_all: bool, is_dry: bool, expired: frozenset[str] = frozenset()
+) -> tuple[PackedSession, ...]:
+    """Pack, thin and remove all merged sessions that are due, with `is_all` the newest ones too; return them.
+
+    `expired`: ids of merges that count as removed.
+    """
     found = []
-    for one, how in _due(where, 0 if is_all else where.profile.keep_merged_sessions):
+    for one, how in _due(where, 0 if is_all else where.profile.keep_merged_sessions, expired):
         size = _size(one, how)
         if is_dry or _pack_or_remove(where, one, how):
             found.append(PackedSession(one.id, how, size))
@@ -77,9 +84,9 @@ def finish_unpacking(session: store.Session) -> None:
             os.unlink(f"{session.folder}/{name}")
 
 
-def _due(where: "CommandContext", keep_count: int) -> list[tuple[store.Session, str]]:
-    """Return the merged sessions to pack or remove, oldest first. Those that are packed already cost only one lookup."""
-    merges = {name.rpartition(".")[0] for name in list_names(where.store.merges)}
+def _due(where: "CommandContext", keep_count: int, expired: frozenset[str] = frozenset()) -> list[tuple[store.Session, str]]:
+    """Return the merged sessions to pack, thin or remove, oldest first. Those that are packed already cost only one lookup."""
+    merges = {name.rpartition(".")[0] for name in list_names(where.store.merges) if name not in expired}
     under_way = {merge.rpartition(".")[0] for merge in pending_marks.unfinished_merges(where.store)}
     due: list[tuple[store.Session, str]] = []
     whole: list[store.Session] = []
@@ -88,9 +95,16 @@ def _due(where: "CommandContext", keep_count: int) -> list[tuple[store.Session, 
             continue
         if one.id not in merges and _is_removable(one):
             due.append((one, REMOVED))
-        elif not os.path.lexists(f"{one.folder}/{_DONE}") and _is_merged(one):
+        elif not os.path.lexists(f"{one.folder}/{_DONE}") and store.is_merged(one):
             whole.append(one)
-    return [*due, *((one, PACKED) for one in whole[: max(len(whole) - keep_count, 0)] if _has_only_files(one))]
+    old = whole[: max(len(whole) - keep_count, 0)]
+    return [*due, *((one, how) for one in old if (how := _how_to_reduce(one)))]
+
+
+def _how_to_reduce(session: store.Session) -> str:
+    if _has_only_files(session):
+        return PACKED
+    return THINNED if any(os.path.lexists(f"{session.folder}/{name}") for name in _THINNED_PARTS) else ""
 
 
 def _record(session: store.Session) -> store.Record:
@@ -98,10 +112,6 @@ def _record(session: store.Session) -> store.Record:
         return store.read_record(session)
     except UnreadableSession:
         return store.BLANK
-
-
-def _is_merged(session: store.Session) -> bool:
-    return _record(session)["state"] == store.MERGED
 
 
 def _is_removable(session: store.Session) -> bool:
@@ -126,10 +136,12 @@ def _pack_or_remove(where: "CommandContext", session: store.Session, how: str) -
     except (SessionBusy, OSError):
         return False
     try:
-        if not _is_merged(held):
+        if not store.is_merged(held):
             return False
         if how == REMOVED:
             background_removal.remove_in_background(background_removal.move_for_removal(where.store.removals_folder, held.folder))
+        elif how == THINNED:
+            return _thin(held)
         else:
             _pack(held)
         return True
@@ -161,6 +173,20 @@ def _pack(session: store.Session) -> None:
     background_removal.remove_in_background(aside)
 
 
+def _thin(session: store.Session) -> bool:
+    """Remove the parts that neither an undo nor an import of commits needs, unless a rollback was interrupted."""
+    marks = ("rollback.pending", "rollback.shown", open_transaction.LINK_NAME)
+    if any(os.path.lexists(f"{session.folder}/{name}") for name in marks):
+        return False
+    aside = background_removal.make_removal_directory(
+        f"{os.path.dirname(os.path.dirname(session.folder))}/gone", f"{session.id}.thinned"
+    )
+    for name in _THINNED_PARTS:
+        _move(f"{session.folder}/{name}", f"{aside}/{name}")
+    background_removal.remove_in_background(aside)
+    return True
+
+
 def _move(path: str, to: str) -> None:
     try:
         os.rename(path, to)
@@ -170,6 +196,9 @@ def _move(path: str, to: str) -> None:
 
 def _size(session: store.Session, how: str) -> int:
     """Return the disk usage of what would be removed, in bytes."""
-    parts = [f"{session.folder}/{name}" for name in _RECREATABLE]
-    parts += [f"{session.root(number, '').upper}/.git" for number in range(len(_record(session)["roots"]))]
-    return disk_usage(session.folder) if how == REMOVED else sum(disk_usage(path) for path in parts if os.path.lexists(path))
+    if how == REMOVED:
+        return disk_usage(session.folder)
+    parts = [f"{session.folder}/{name}" for name in (_RECREATABLE if how == PACKED else _THINNED_PARTS)]
+    if how == PACKED:
+        parts += [f"{session.root(number, '').upper}/.git" for number in range(len(_record(session)["roots"]))]
+    return sum(disk_usage(path) for path in parts if os.path.lexists(path))

@@ -1,1 +1,0 @@
-"""Retention of merged sessions and of their merges."""
