@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from agent_dev.bug_report.crash import crash_folder
 from agent_dev.config.load import config_folder
 from agent_dev.errors import Refused
 from agent_dev.fs import cache
@@ -15,6 +16,12 @@ from agent_dev.linux import users
 from agent_dev.paths import worker_folder
 from agent_dev.session import store
 from agent_dev.session.sessions import OPEN, CommandContext, ListedSession, list_sessions
+
+# All that agent-dev creates in the state directory. If `state:` names the directory, it may hold files of the user, too.
+STATE_NAMES = (
+    *("sessions", "merges", "pending", "trash", "gone", "snapshots", "fleet", "homes", "trust", "crashes", "covers"),
+    *("format", "empty", "tick", "thinned", "names"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ def find_places(where: CommandContext, homes: tuple[str, ...]) -> tuple[StatePla
         cache.folder(where.environ): "caches",
         worker_folder(where.environ): "checkouts for tasks of other machines",
         where.store.path: f"sessions ({unmerged}), merges and the trash",
+        **({} if _is_default(where) else {crash_folder(where.environ): "crash reports"}),
         config_folder(users.home_directory(where.environ), where.environ): "your settings and profiles",
         **dict.fromkeys(homes, "an agent home with its logins"),
     }
@@ -44,17 +52,30 @@ def remove_place(where: CommandContext, place: StatePlace) -> None:
     """Remove one of these directories. Raises Refused if a session has started since."""
     if place.path != where.store.path:
         remove_tree(place.path)
+        if place.path == crash_folder(where.environ):
+            _remove_empty(os.path.dirname(place.path))
         return
     lock = store.lock_creation(where.store, fcntl.LOCK_EX) if os.path.isdir(where.store.sessions) else -1
     try:
         _idle_sessions(where)
         for folder in _session_folders(where.store):
             remove_session(folder)  # also its objects on other file systems
-        for path in _own_paths(where):
-            remove_tree(path)
+        if _is_default(where):
+            remove_tree(where.store.path)
+        else:
+            for name in STATE_NAMES:
+                remove_tree(f"{where.store.path}/{name}")
+            _remove_empty(where.store.path)
     finally:
         if lock >= 0:
             os.close(lock)
+
+
+def _remove_empty(folder: str) -> None:
+    try:
+        os.rmdir(folder)
+    except OSError:
+        return  # it holds files of the user
 
 
 def _idle_sessions(where: CommandContext) -> tuple[ListedSession, ...]:
@@ -66,20 +87,9 @@ def _idle_sessions(where: CommandContext) -> tuple[ListedSession, ...]:
     return found
 
 
-def _own_paths(where: CommandContext) -> tuple[str, ...]:
-    """Return the state directory; if `state:` names it, only its large parts, because it may hold files of the user."""
-    state = where.store
-    if state.path == store.state_store("", where.environ).path:
-        return (state.path,)
-    return (
-        state.sessions,
-        state.merges,
-        state.pending,
-        state.trash,
-        state.removals_folder,
-        f"{state.path}/snapshots",
-        f"{state.path}/fleet",
-    )
+def _is_default(where: CommandContext) -> bool:
+    """Return whether the state directory is the one that agent-dev uses by itself, which is all its own."""
+    return where.store.path == store.state_store("", where.environ).path
 
 
 def _session_folders(state: store.Store) -> Iterator[str]:
