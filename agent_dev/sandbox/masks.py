@@ -13,8 +13,13 @@ _MAX_MASKED_ENTRIES = 20_000  # entries of masked directories, searched for matc
 
 def create_mask_layer(path: str, blanks: tuple[MaskEntry, ...]) -> None:
     """Create a mask layer unless it exists: a file for each entry, an empty opaque directory for a name that ends in a slash."""
-    if os.path.isdir(path):
-        return
+    try:
+        os.utime(path)  # as `clean` removes those that were not used for long
+    except FileNotFoundError:
+        _create_mask_layer(path, blanks)
+
+
+def _create_mask_layer(path: str, blanks: tuple[MaskEntry, ...]) -> None:
     temp = f"{path}.{os.getpid()}"
     os.makedirs(temp, 0o755)
     fill_mask_layer(temp, blanks)

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.checkpoint import checkpoint_store
 from agent_dev.config.profile import Profile
 from agent_dev.fs import background_removal
 from agent_dev.merge import session_access
-from agent_dev.retention import automatic, caches, clean, merges
+from agent_dev.retention import automatic, caches, checkpoints, clean, merges
+from agent_dev.sandbox import masks
+from agent_dev.sandbox.plan import MaskEntry
 from agent_dev.session import discarded, removal, store
 from agent_dev.session.sessions import CommandContext, list_sessions
 from tests.harness import trees
@@ -118,6 +121,21 @@ def test_caches_that_a_run_in_direct_mode_may_use_are_kept(ended: EndedSession, 
     assert clean_caches(ended, tmp_path, keep_caches_mib=0) == []
 
 
+def test_layers_that_mask_credentials_are_removed_when_unused(ended: EndedSession, tmp_path: Path) -> None:
+    layers = Path(ended.store.path) / "covers"
+    used, unused = (str(layers / name) for name in ("used", "unused"))
+    for path in (used, unused):
+        masks.create_mask_layer(path, (MaskEntry("a/secret", b""),))
+        os.utime(path, (0, 0))
+    (layers / "blank").mkdir()
+    os.utime(layers / "blank", (0, 0))
+    masks.create_mask_layer(used, (MaskEntry("a/secret", b""),))
+    (tmp_path / "agent-dev").mkdir()
+    where = replace(context(ended), environ={**ENVIRON, "XDG_CACHE_HOME": str(tmp_path)})
+    assert caches.clean_caches(where, is_dry=False).removed == 1
+    assert {path.name for path in layers.iterdir()} == {"blank", "used"}
+
+
 # --- merges and their sessions ---
 
 
@@ -148,6 +166,26 @@ def test_a_merge_that_was_just_undone_is_not_removed(tmp_path: Path) -> None:
         one.undo(first)
         assert merges.remove_merges(where, expired, print) == ()
         one.redo(first)
+
+
+# --- checkpoints ---
+
+
+@pytest.mark.parametrize(("state", "left"), [(store.MERGED, [3, 4, 5]), (store.WAITING, [1, 2, 3, 4, 5])])
+def test_old_checkpoints_of_merged_sessions_alone_are_pruned(ended: EndedSession, state: str, left: list[int]) -> None:
+    for number in range(5):
+        Path(f"{ended.upper}/moves").write_text(f"{number}")
+        checkpoint_store.take_checkpoint(ended.session, store.read_record(ended.session), checkpoint_store.MANUAL)
+    store.write_record(ended.session, {**store.read_record(ended.session), "state": state})
+    where = context(ended, keep_checkpoints=3)
+    assert checkpoints.prune_merged(where, is_dry=True).kept == len(left)
+    assert [one.number for one in checkpoint_store.list_checkpoints(ended.session)] == [1, 2, 3, 4, 5]
+    held = store.lock_session(ended.session)
+    assert checkpoints.prune_merged(where, is_dry=False).removed == 0
+    store.unlock_session(held)
+    found = checkpoints.prune_merged(where, is_dry=False)
+    assert (found.removed, found.kept) == (5 - len(left), len(left))
+    assert [one.number for one in checkpoint_store.list_checkpoints(ended.session)] == left
 
 
 # --- the automatic cleaning ---
