@@ -457,6 +457,10 @@ def lock_session(merge: merge_execution.Merge, place: store.Store) -> store.Sess
     folder = next(filter(os.path.isdir, folders), "")
     if begin is None or not folder:
         return None
-    session = store.lock_session(store.Session(begin.session, folder))
+    found = store.Session(begin.session, folder)
+    try:
+        session = session_access.lock_when_free(found, store.RUNNING if store.has_in_record(found, (store.RUNNING,)) else "")
+    except FileNotFoundError:
+        return None  # it was just removed from the trash
     session_access.finish_interrupted_work(session)
     return session

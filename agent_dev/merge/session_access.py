@@ -17,10 +17,7 @@ _POLL_INTERVAL = 0.02  # seconds between two checks of a lock
 
 def lock_ended(one: ListedSession) -> ListedSession:
     """Lock an ended session, and clean up after a killed launcher. Raises SessionBusy."""
-    until = time.monotonic() + _patience(one.state)
-    while time.monotonic() < until and store.is_locked(one.session):
-        time.sleep(_POLL_INTERVAL)
-    session = store.lock_session(one.session)
+    session = lock_when_free(one.session, one.state)
     if os.path.lexists(f"{session.folder}/{store.UNLOCKED_FILE}"):
         from agent_dev.session import uppers  # rare: only after a killed command
 
@@ -31,6 +28,14 @@ def lock_ended(one: ListedSession) -> ListedSession:
         removal.remove_work_directories(session)
     finish_interrupted_work(session)
     return ListedSession(session, store.read_record(session), one.state)
+
+
+def lock_when_free(session: store.Session, state: str) -> store.Session:
+    """Lock a session and return it; wait a moment for a command that only reads, or a cleaning. Raises SessionBusy."""
+    until = time.monotonic() + _patience(state)
+    while time.monotonic() < until and store.is_locked(session):
+        time.sleep(_POLL_INTERVAL)
+    return store.lock_session(session)
 
 
 def _patience(state: str) -> float:

@@ -10,6 +10,7 @@ import pytest
 
 from agent_dev.fs import checksummed_json
 from tests.harness.program import AgentDev, tree, wait_until
+from tests.harness.scale import repeat
 
 SMALL = 20  # maximum number of entries of a compacted session, and of its merge: of 300 sessions, 290 are compacted
 
@@ -144,6 +145,21 @@ def test_commits_of_a_thinned_session_are_undone_and_imported_again(agent_dev: A
     assert agent_dev.git("rev-parse", "HEAD") != head
     assert agent_dev("merge", "one", "--commits").returncode == 0
     assert agent_dev.git("rev-parse", "HEAD") == head
+
+
+def test_cleaning_during_other_commands_loses_nothing(agent_dev: AgentDev) -> None:
+    config(agent_dev, "keep_merged_sessions: 0\nkeep_caches_days: 0\n")
+    loop = 'while "$@" >/dev/null; do :; done; echo failed'
+    with agent_dev.start("clean", "--all", before=("sh", "-c", loop, "sh")) as cleaning:
+        for number in range(max(2, repeat(10))):
+            name = f"n{number}"
+            agent_dev.do("--no-merge", "--name", name, "--", "sh", "-c", f"echo {name} >{name}")
+            agent_dev.do("merge", name, "--all", "--include-risky")
+            agent_dev.do("undo")
+            assert agent_dev.changes(name) == {name: "added"}
+            agent_dev.do("redo")
+            assert (agent_dev.repo / name).read_text() == f"{name}\n"
+        assert cleaning.poll() is None, cleaning.communicate()
 
 
 def test_a_waiting_session_is_not_compacted(agent_dev: AgentDev) -> None:
