@@ -18,27 +18,37 @@ def remove_tree(path: str) -> None:
         os.close(parent)
 
 
-def remove_session(folder: str) -> None:
-    """Remove a session's hard-linked objects on another file system (git.object_links), then its directory."""
-    remove_external_objects(folder)
+def remove_session(folder: str, *, is_last: bool = False) -> None:
+    """Remove a session's hard-linked objects on another file system (git.object_links), then its directory.
+
+    `is_last`: also remove the directory that holds such objects next to the user's, if it is empty then.
+    """
+    for path in remove_external_objects(folder):
+        if is_last:
+            try:
+                os.rmdir(os.path.dirname(path))
+            except OSError:
+                continue  # other sessions have objects there
     remove_tree(folder)
 
 
-def remove_external_objects(folder: str) -> None:
-    """Remove a session's hard-linked objects on another file system."""
+def remove_external_objects(folder: str) -> tuple[str, ...]:
+    """Remove a session's hard-linked objects on another file system; return the paths of their directories."""
     try:
         fd = os.open(f"{folder}/objects.elsewhere", os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
-        return
+        return ()
     lines = os.read(fd, 1 << 20).split(b"\n")
     os.close(fd)
+    paths = []
     for line in lines:
         try:
-            path = checksummed_json.loads(line)["path"]
+            paths.append(str(checksummed_json.loads(line)["path"]))
         except ValueError:
             continue  # a damaged line could name the directory above
-        if os.path.isdir(path):
-            remove_tree(path)
+    for path in filter(os.path.isdir, paths):
+        remove_tree(path)
+    return tuple(paths)
 
 
 def _remove(parent: int, name: str) -> None:

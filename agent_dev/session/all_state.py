@@ -59,7 +59,7 @@ def remove_place(where: CommandContext, place: StatePlace) -> None:
     try:
         _idle_sessions(where)
         for folder in _session_folders(where.store):
-            remove_session(folder)  # also its objects on other file systems
+            remove_session(folder, is_last=True)  # also its objects on other file systems
         if _is_default(where):
             remove_tree(where.store.path)
         else:

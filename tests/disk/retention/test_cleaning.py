@@ -10,7 +10,8 @@ import pytest
 
 from agent_dev.checkpoint import checkpoint_store
 from agent_dev.config.profile import Profile
-from agent_dev.fs import background_removal
+from agent_dev.fs import background_removal, rmtree
+from agent_dev.git import object_links
 from agent_dev.merge import session_access
 from agent_dev.retention import automatic, caches, checkpoints, clean, merges
 from agent_dev.sandbox import masks
@@ -216,3 +217,16 @@ def test_the_automatic_cleaning_cleans_all_kinds_and_nothing_that_waits(tmp_path
     assert not list((tmp_path / "agent-dev").iterdir())
     assert trees.read(Path(one.store.sessions)) == before
     assert len(list_sessions(one.store)) == 2
+
+
+def test_the_last_session_takes_the_directory_of_its_objects_along(tmp_path: Path) -> None:
+    store_folder = tmp_path / "repo/.git/agent-dev"
+    for name in ("one", "two"):
+        (store_folder / name).mkdir(parents=True)
+        (tmp_path / name).mkdir()
+        object_links.append_to_list(str(tmp_path / name / "objects.elsewhere"), str(store_folder / name))
+    rmtree.remove_session(str(tmp_path / "one"), is_last=True)
+    assert [path.name for path in store_folder.iterdir()] == ["two"]
+    rmtree.remove_session(str(tmp_path / "two"), is_last=True)
+    assert not store_folder.exists()
+    assert (tmp_path / "repo/.git").is_dir()
