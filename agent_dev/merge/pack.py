@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 _DAY = 86_400 * 10**9  # ns
 _MAX_PER_MERGE = 8  # sessions per merge; the next merges process the rest
-_RECREATABLE = ("objects", "git", "checkpoints", "caches", "asks", "draft.json", "judged.json", "base/index")
+_MAX_FILES = 3000  # files and directories of the sessions that stay complete: each has a link to every loose object of git
+_RECREATABLE = ("objects", "git", "checkpoints", "caches", "asks", "draft.json", "judged.json", "base/index", store.JOIN_SOCKET)
 _THINNED_PARTS = ("checkpoints", "caches", "asks", "draft.json", "judged.json")  # they do not depend on each other
 _MARK, _DONE = "packing", "packed"
 PACKED, REMOVED, THINNED = "packed", "removed", "thinned"
@@ -55,10 +56,11 @@ def pack_all(
 ) -> tuple[PackedSession, ...]:
     """Pack, thin and remove all merged sessions that are due, with `is_all` the newest ones too; return them.
 
-    `expired`: ids of merges that count as removed.
+    Fewer than `keep_merged_sessions` stay complete if they have too many files, but at least one. `expired`: ids of merges that
+    count as removed.
     """
     found = []
-    for one, how in _due(where, 0 if is_all else where.profile.keep_merged_sessions, expired):
+    for one, how in _due(where, 0 if is_all else where.profile.keep_merged_sessions, _MAX_FILES, expired):
         size = _size(one, how)
         if is_dry or _pack_or_remove(where, one, how):
             found.append(PackedSession(one.id, how, size))
@@ -84,8 +86,13 @@ def finish_unpacking(session: store.Session) -> None:
             os.unlink(f"{session.folder}/{name}")
 
 
-def _due(where: "CommandContext", keep_count: int, expired: frozenset[str] = frozenset()) -> list[tuple[store.Session, str]]:
-    """Return the merged sessions to pack, thin or remove, oldest first. Those that are packed already cost only one lookup."""
+def _due(
+    where: "CommandContext", keep_count: int, max_files: int = 0, expired: frozenset[str] = frozenset()
+) -> list[tuple[store.Session, str]]:
+    """Return the merged sessions to pack, thin or remove, oldest first. Those that are packed already cost only one lookup.
+
+    `max_files`: the number of files and directories of those that stay complete; 0: it is not looked at.
+    """
     merges = {name.rpartition(".")[0] for name in list_names(where.store.merges) if name not in expired}
     under_way = {merge.rpartition(".")[0] for merge in pending_marks.unfinished_merges(where.store)}
     due: list[tuple[store.Session, str]] = []
@@ -97,8 +104,19 @@ def _due(where: "CommandContext", keep_count: int, expired: frozenset[str] = fro
             due.append((one, REMOVED))
         elif not os.path.lexists(f"{one.folder}/{_DONE}") and store.is_merged(one):
             whole.append(one)
-    old = whole[: max(len(whole) - keep_count, 0)]
+    kept = whole[max(len(whole) - keep_count, 0) :]
+    old = whole[: len(whole) - (_count_within(kept, max_files) if max_files else len(kept))]
     return [*due, *((one, how) for one in old if (how := _how_to_reduce(one)))]
+
+
+def _count_within(sessions: list[store.Session], max_files: int) -> int:
+    """Return how many of the newest sessions have at most that many files and directories together; at least one."""
+    total = 0
+    for count, one in enumerate(reversed(sessions)):
+        total += sum(len(folders) + len(files) for _, folders, files in os.walk(one.folder))
+        if total > max_files and count:
+            return count
+    return len(sessions)
 
 
 def _how_to_reduce(session: store.Session) -> str:

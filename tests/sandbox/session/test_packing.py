@@ -65,6 +65,15 @@ def test_only_the_newest_merged_sessions_stay_uncompacted(agent_dev: AgentDev) -
     assert cleaned(agent_dev, "--all") == []
 
 
+def test_few_sessions_with_many_files_stay_uncompacted(agent_dev: AgentDev) -> None:
+    for number in range(1200):
+        (agent_dev.repo / ".git/objects" / f"{number:02x}"[-2:]).mkdir(exist_ok=True)
+        (agent_dev.repo / ".git/objects" / f"{number:02x}"[-2:] / f"{number:038x}").touch()  # a loose object, linked by each
+    folders = [merged(agent_dev, f"s{number}") for number in range(4)]
+    assert not any(map(is_packed, folders))
+    assert cleaned(agent_dev) == [(folder.name, "packed") for folder in folders[:3]]
+
+
 def test_nothing_is_compacted_below_the_number_to_keep(agent_dev: AgentDev) -> None:
     config(agent_dev, "keep_merged_sessions: 4\n")
     folders = [merged(agent_dev, f"s{number}") for number in range(3)]
