@@ -16,14 +16,15 @@ _CONFIG = {
 }
 
 
-def git(folder: Path, *argv: str, check: bool = True) -> str:
-    """Run git in a directory; return stdout and stderr together. Fails if git fails."""
+def git(folder: Path, *argv: str, check: bool = True, **variables: str) -> str:
+    """Run git in a directory, with some variables; return stdout and stderr together. Fails if git fails."""
     numbered = {f"GIT_CONFIG_KEY_{n}": key for n, key in enumerate(_CONFIG)}
     numbered |= {f"GIT_CONFIG_VALUE_{n}": value for n, value in enumerate(_CONFIG.values())}
     env = (
         ENVIRON
         | {"GIT_CONFIG_COUNT": str(len(_CONFIG)), "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
         | numbered
+        | variables
     )
     done = subprocess.run(
         ["git", *argv], cwd=folder, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False, timeout=60

@@ -1,17 +1,19 @@
-"""Play random histories as an ordinary user: `python -m tests.histories [--count N] [--seed S] [--commits] [--stage-in-tree]`."""
+"""Play random histories as an ordinary user: `python -m tests.histories [--count N] [--seed S] [--commits|--mixed]`."""
 
 import argparse
 import sys
 from contextlib import nullcontext
 
-from tests.histories import commits, history
+from tests.histories import commits, history, mixed
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.histories", description=__doc__)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1, help="of the first; the next has the next number")
-    parser.add_argument("--commits", action="store_true", help="play histories of a git repository (tests/histories/commits)")
+    kinds = parser.add_mutually_exclusive_group()
+    kinds.add_argument("--commits", action="store_true", help="play histories of a git repository (tests/histories/commits)")
+    kinds.add_argument("--mixed", action="store_true", help="play histories of files and commits (tests/histories/mixed)")
     parser.add_argument("--keep-going", action="store_true")
     parser.add_argument("--as-is", action="store_true", help="do not make a history shorter that is wrong")
     parser.add_argument("--stage-in-tree", action="store_true", help="as if the state directory were on another file system")
@@ -21,7 +23,8 @@ def main() -> int:
 
 
 def play_all(args: argparse.Namespace) -> int:
-    draw, play = (commits.draw, commits.violation_of) if args.commits else (history.draw, history.violation_of)
+    kind = commits if args.commits else mixed if args.mixed else history
+    draw, play = kind.draw, kind.violation_of
     wrong = 0
     for seed in range(args.seed, args.seed + args.count):
         steps = draw(seed)

@@ -30,19 +30,20 @@ _LEFT = "uncommitted"  # the agent's actions after its last commit
 def draw(seed: int) -> tuple[Step, ...]:
     """Return the history for a seed: the tree, one to three commits of the agent, its uncommitted changes, then steps."""
     chance = random.Random(seed)  # noqa: S311  (nothing secret)
-    first = [Step("begin", (*actions.start(), *_actions(chance, "u", chance.randrange(4))))]
-    first += [Step("agent commits", _actions(chance, "a", chance.randrange(1, 5))) for _ in range(chance.randrange(1, 4))]
-    first.append(Step(_LEFT, _actions(chance, "a", chance.randrange(3))))
+    first = [Step("begin", (*actions.start(), *draw_recordable(chance, "u", chance.randrange(4))))]
+    first += [Step("agent commits", draw_recordable(chance, "a", chance.randrange(1, 5))) for _ in range(chance.randrange(1, 4))]
+    first.append(Step(_LEFT, draw_recordable(chance, "a", chance.randrange(3))))
     return (*first, *(_draw(chance) for _ in range(STEPS)))
 
 
 def _draw(chance: random.Random) -> Step:
     word = chance.choice(_WORDS)
     count = chance.randrange(1, 4) if word.startswith("user") else 0
-    return Step(word, _actions(chance, "u", count), chance.randrange(1 << 30))
+    return Step(word, draw_recordable(chance, "u", count), chance.randrange(1 << 30))
 
 
-def _actions(chance: random.Random, who: str, count: int) -> tuple[Action, ...]:
+def draw_recordable(chance: random.Random, who: str, count: int) -> tuple[Action, ...]:
+    """Draw some actions whose results git can record."""
     found: list[Action] = []
     while len(found) < count:
         name, path, argument = actions.draw(chance, who, 1)[0]
@@ -73,34 +74,25 @@ class State:
     status: dict[bytes, bytes] = field(default_factory=dict)  # by path: two letters
 
 
-class Player:
-    """A player of steps that runs the oracle after each."""
+def create_repository(root: Path) -> None:
+    """Create the user's repository in an existing directory."""
+    git(root, "init", "-q")
+    for key, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
+        git(root, "config", key, value)
 
-    def __init__(self, folder: Path, steps: tuple[Step, ...]) -> None:
-        self.root = folder / "real"
-        self.root.mkdir()
-        git(self.root, "init", "-q")
-        for key, value in (("user.name", "Grace"), ("user.email", "grace@example.invalid")):
-            git(self.root, "config", key, value)
-        begun = [one for step in steps if step.word == "begin" for one in step.actions]
-        self._act(self.root, tuple(begun))
-        self._commit()
-        self.session = GitSession(folder, self.root)
-        for step in steps:
-            if step.word in ("agent commits", _LEFT):
-                self._act(self.session.agent, step.actions)
-            if step.word == "agent commits":
-                self.session.commit("by the agent")
-        self.session.end()
-        self.tip = self.session.run_agent_git("rev-parse", "HEAD").strip()
-        self.commits = self.session.run_agent_git("rev-list", f"{self._head()}..HEAD").split()
-        self.merges: list[Import] = []
-        self.now = self._state()
 
-    def _act(self, place: Path, some: tuple[Action, ...]) -> None:
-        for name, path, argument in some:
-            if name != "chmod" or not os.path.isdir(os.path.join(os.fsencode(place), path)):
-                actions.do(os.fsencode(place), (name, path, argument))
+def act_in_git(place: Path, some: tuple[Action, ...]) -> None:
+    """Perform actions in a work tree; git records no modes of directories, so that these stay."""
+    for name, path, argument in some:
+        if name != "chmod" or not os.path.isdir(os.path.join(os.fsencode(place), path)):
+            actions.do(os.fsencode(place), (name, path, argument))
+
+
+class RepositoryChecks:
+    """What must be true of the user's repository; `now` is its state after the last step."""
+
+    root: Path
+    now: "State"
 
     def _commit(self) -> None:
         git(self.root, "add", "-A")
@@ -114,66 +106,10 @@ class Player:
         rows = os.fsencode(git(self.root, "status", "--porcelain", "-z", "--no-renames", "-uall")).split(b"\0")
         return State(owner_view.entries_below(self.root), self._head(), refs, {row[3:]: row[:2] for row in rows if row})
 
-    def play(self, step: Step) -> None:
-        """Perform a step, and check its result."""
-        match step.word:
-            case "user":
-                self._user(step)
-            case "user commits":
-                self._user_commits(step)
-            case "import":
-                self._imported((), {"onto_current": bool(step.seed % 2)})
-            case "import one":
-                self._import_one(step)
-            case "undo" | "three-way":
-                self._undone(is_three_way=step.word == "three-way")
-            case "redo":
-                self._redone()
-            case _:
-                return
-        self._check()
-
-    def _check(self) -> None:
-        oracle.check_clean(self.now.things)
-        demand(pending_marks.unfinished_merges(self.session.store) == (), "a merge is not complete")
+    def _check_repository(self) -> None:
         demand(not (self.root / ".git/index.lock").exists(), "the index is locked")
         output = git(self.root, "fsck", "--no-dangling", check=False).strip()
         demand(not output or "unborn" in output, f"git fsck: {output}")
-
-    def _user(self, step: Step) -> None:
-        self._act(self.root, step.actions)
-        self.now = self._state()
-
-    def _user_commits(self, step: Step) -> None:
-        self._act(self.root, step.actions)
-        self._commit()
-        self.now = self._state()
-
-    # Imports
-
-    def _import_one(self, step: Step) -> None:
-        if self.commits:
-            self._imported((self.commits[step.seed % len(self.commits)],), {})
-
-    def _imported(self, words: tuple[str, ...], asked: dict[str, Any]) -> None:
-        was = self.now
-        try:
-            done = self.session.import_commits(*words, **asked)
-        except (RecoveryRequired, UnknownOutcome, UnreadableSession) as error:
-            raise Violation(f"merge --commits: {type(error).__name__}: {error.message}") from error
-        except AgentDevError:
-            self._same(was, "merge --commits failed")
-            return
-        if not done.merge:
-            self._same(was, "merge --commits imported nothing")
-            return
-        self.now = self._state()
-        reported = frozenset(os.fsencode(one.key.path) for one in done.not_updated) | {
-            key.path for key in (*done.merged_files, *done.split_links)
-        }
-        self._check_files(was, reported)
-        heads = (was.head, self.now.head)
-        self.merges.append(Import(done.merge, self.session.session.id, 0, was.things, self.now.things, {}, {}, heads=heads))
 
     def _same(self, was: State, what: str) -> None:
         self.now = self._state()
@@ -216,6 +152,88 @@ class Player:
     def _thing(self, mode: int, oid: str) -> TreeEntry:
         data = os.fsencode(git(self.root, "cat-file", "blob", oid))
         return TreeEntry(0o120000, 0o777, data) if mode == 0o120000 else TreeEntry(0o100000, mode & 0o777, data)
+
+
+class Player(RepositoryChecks):
+    """A player of steps that runs the oracle after each."""
+
+    def __init__(self, folder: Path, steps: tuple[Step, ...]) -> None:
+        self.root = folder / "real"
+        self.root.mkdir()
+        create_repository(self.root)
+        begun = [one for step in steps if step.word == "begin" for one in step.actions]
+        act_in_git(self.root, tuple(begun))
+        self._commit()
+        self.session = GitSession(folder, self.root)
+        for step in steps:
+            if step.word in ("agent commits", _LEFT):
+                act_in_git(self.session.agent, step.actions)
+            if step.word == "agent commits":
+                self.session.commit("by the agent")
+        self.session.end()
+        self.tip = self.session.run_agent_git("rev-parse", "HEAD").strip()
+        self.commits = self.session.run_agent_git("rev-list", f"{self._head()}..HEAD").split()
+        self.merges: list[Import] = []
+        self.now = self._state()
+
+    def play(self, step: Step) -> None:
+        """Perform a step, and check its result."""
+        match step.word:
+            case "user":
+                self._user(step)
+            case "user commits":
+                self._user_commits(step)
+            case "import":
+                self._imported((), {"onto_current": bool(step.seed % 2)})
+            case "import one":
+                self._import_one(step)
+            case "undo" | "three-way":
+                self._undone(is_three_way=step.word == "three-way")
+            case "redo":
+                self._redone()
+            case _:
+                return
+        self._check()
+
+    def _check(self) -> None:
+        oracle.check_clean(self.now.things)
+        demand(pending_marks.unfinished_merges(self.session.store) == (), "a merge is not complete")
+        self._check_repository()
+
+    def _user(self, step: Step) -> None:
+        act_in_git(self.root, step.actions)
+        self.now = self._state()
+
+    def _user_commits(self, step: Step) -> None:
+        act_in_git(self.root, step.actions)
+        self._commit()
+        self.now = self._state()
+
+    # Imports
+
+    def _import_one(self, step: Step) -> None:
+        if self.commits:
+            self._imported((self.commits[step.seed % len(self.commits)],), {})
+
+    def _imported(self, words: tuple[str, ...], asked: dict[str, Any]) -> None:
+        was = self.now
+        try:
+            done = self.session.import_commits(*words, **asked)
+        except (RecoveryRequired, UnknownOutcome, UnreadableSession) as error:
+            raise Violation(f"merge --commits: {type(error).__name__}: {error.message}") from error
+        except AgentDevError:
+            self._same(was, "merge --commits failed")
+            return
+        if not done.merge:
+            self._same(was, "merge --commits imported nothing")
+            return
+        self.now = self._state()
+        reported = frozenset(os.fsencode(one.key.path) for one in done.not_updated) | {
+            key.path for key in (*done.merged_files, *done.split_links)
+        }
+        self._check_files(was, reported)
+        heads = (was.head, self.now.head)
+        self.merges.append(Import(done.merge, self.session.session.id, 0, was.things, self.now.things, {}, {}, heads=heads))
 
     # Undo and redo
 

@@ -22,7 +22,7 @@ from agent_dev.risk import load as risk_load
 from tests.harness.owner_view import TreeEntries
 from tests.histories import actions, oracle
 from tests.histories.actions import Action
-from tests.histories.oracle import Interference, Merge, Violation, demand
+from tests.histories.oracle import Interference, Merge, Settled, Violation, demand
 from tests.histories.world import Session, World
 
 STEPS = 10
@@ -131,8 +131,8 @@ class StepPlayer(Protocol):
 class Player:
     """A player of steps that runs the oracle after each."""
 
-    def __init__(self, folder: Path) -> None:
-        self.world = World(folder)
+    def __init__(self, folder: Path, world: World | None = None) -> None:
+        self.world = world or World(folder)
         self.merges: list[Merge] = []
         self.real = self.world.things()
         self._step = Step("")
@@ -165,8 +165,11 @@ class Player:
         for one in () if is_same else self._open():
             reported = self.world.changes(one)
             if not (one.is_resumed or one.is_rolled_back):
-                merged = (run.merged_entries for run in one.runs)
-                oracle.check_reported(reported, self.world.shown(one), self.real, (*one.bases, one.refused, *merged))
+                oracle.check_reported(reported, (self.world.shown(one), self.real), one.bases, self._settled(one))
+
+    def _settled(self, one: Session) -> tuple[Settled, ...]:
+        """Return the agent's changes that the user discarded or merged since."""
+        return (one.refused, *(run.merged_entries for run in one.runs))
 
     def _versions(self) -> "list[tuple[int, int, bool]]":
         return [(one.version, len(one.bases), one.is_discarded) for one in self.world.sessions]
@@ -234,10 +237,11 @@ class Player:
         done_by_user = {path for path in met.paths if oracle.is_alike(view.get(path), before.get(path))}
         left = (paths & reported.keys()) - asked - done_by_user
         demand(not left or part, f"{left} were selected, and neither applied nor reported")
-        oracle.check_merge((met.apart(before), met.apart(self.real)), met.apart_of(taken), view, one.runs, by_hand)
+        trees = met.apart(before), met.apart(self.real)
+        oracle.check_merge(trees, met.apart_of(taken), view, one.runs, by_hand, self._settled(one))
         dropped = {change.key.path for change in done.applied if change.is_session_only}
         over = [*dropped, *(taken.keys() & met.paths)]  # changed by the user right after they were merged
-        one.refused |= {path: view[path] for path in over if path in view}
+        one.refused |= {path: view.get(path) for path in over}
         for run in one.runs:
             run.merged.update(taken.keys() - parted)
         if done.id:
@@ -282,7 +286,8 @@ class Player:
         except (RecoveryRequired, UnknownOutcome, UnreadableSession) as error:
             raise Violation(f"undo: {type(error).__name__}: {error.message}") from error
         except AgentDevError as error:
-            demand(named or not standing or met.paths, f"undo: {error.message}, but {standing} stand")
+            may_fail = named or not standing or met.paths or self._may_refuse_undo()
+            demand(may_fail, f"undo: {error.message}, but {standing} stand")
             self._nothing_changed(self.real, met)
             return
         merge = self._meant(done, named)
@@ -305,6 +310,10 @@ class Player:
             oracle.check_reported_again(merge, reported, session.bases)
         else:
             session.version += 100  # its content now differs from that before any other merge of it
+
+    def _may_refuse_undo(self) -> bool:
+        """Return whether an undo may be refused although a merge stands."""
+        return False
 
     def _redo(self, _: Step, chance: random.Random) -> None:
         named = chance.choice(self.merges).id if self.merges and chance.random() < 0.3 else ""

@@ -11,6 +11,8 @@ from typing import TypeGuard
 
 from tests.harness.owner_view import TreeEntries, TreeEntry
 
+Settled = dict[bytes, TreeEntry | None]  # entries of a session that are no changes any more; None: deleted there
+
 _TOKEN = re.compile(rb"<u[0-9a-f]{6}>")
 _LIST = "system.posix_acl_"
 
@@ -223,8 +225,8 @@ class Run:
     merged: set[bytes] = field(default_factory=set)
 
     @property
-    def merged_entries(self) -> TreeEntries:
-        return {path: self.view[path] for path in self.merged if path in self.view}
+    def merged_entries(self) -> Settled:
+        return {path: self.view.get(path) for path in self.merged}
 
 
 def base_of(path: bytes, runs: list[Run]) -> TreeEntry | None:
@@ -239,10 +241,11 @@ def check_merge(
     view: TreeEntries,
     runs: list[Run],
     by_hand: frozenset[bytes],
+    settled: Iterable[Settled] = (),
 ) -> None:
     """Check that only selected paths changed, and became the agent's version unless the user had changed them.
 
-    `by_hand`: paths that were selected partly, or were conflicts resolved for the agent.
+    `by_hand`: paths that were selected partly, or were conflicts resolved for the agent; `settled`: as in `check_reported`.
     """
     before, after = trees
     for path in moved(before, after):
@@ -257,7 +260,8 @@ def check_merge(
             demand(is_right, f"{path!r} was merged: {shown(view.get(path))} became {shown(after.get(path))}")
         elif not is_right or before.get(path) != base_of(path, runs):
             lost = tokens(before.get(path)) - tokens(base_of(path, runs)) - tokens(after.get(path))
-            lost -= set().union(*(tokens(run.view.get(path)) for run in runs))  # the agent's own content
+            own_content = (*(run.view.get(path) for run in runs), *(some.get(path) for some in settled))
+            lost -= set().union(*map(tokens, own_content))  # the agent may have moved the user's content there
             demand(not lost or after.get(path) is None, f"{path!r}: the user's {lost} are lost by a merge")
             own_lost = lost_attributes(base_of(path, runs), before.get(path), after.get(path))
             own_lost -= {attribute for run in runs if path in run.view for attribute in own(run.view[path])}
@@ -348,17 +352,25 @@ def check_redo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
             demand(reported and now == was, f"redo: {path!r} is {shown(now)}, and that was not reported")
 
 
-def check_reported(reported: Mapping[bytes, str], view: TreeEntries, real: TreeEntries, bases: Iterable[TreeEntries]) -> None:
+def check_reported(
+    reported: Mapping[bytes, str],
+    trees: tuple[TreeEntries, TreeEntries],
+    bases: Iterable[TreeEntries],
+    settled: Iterable[Settled],
+) -> None:
     """Check that every difference between session and tree is listed as a change, unless only the user changed the tree.
 
-    `bases`: the tree at each start of the agent, and the agent's changes that the user discarded or merged since.
+    `trees`: of the session and the real one; `bases`: the tree at each start of the agent; `settled`: the agent's changes that
+    the user discarded or merged since.
     """
+    view, real = trees
     for path in {*view, *real} - {b"."}:
         one, other = view.get(path), real.get(path)
         if is_alike(one, other) or is_near(path, reported):
             continue
-        if any(is_alike(one, base.get(path)) or is_held(one, base.get(path), other) for base in bases):
+        earlier = [*(base.get(path) for base in bases), *(some[path] for some in settled if path in some)]
+        if any(is_alike(one, was) or is_held(one, was, other) for was in earlier):
             continue  # the agent left it unchanged, or never saw it, or the tree has it
-        if is_folder(one) and is_folder(other) and not any(is_folder(base.get(path)) for base in bases):
+        if is_folder(one) and is_folder(other) and not any(map(is_folder, earlier)):
             continue  # of two new directories the user's stays (merge/decision)
         raise Violation(f"{path!r} is {shown(one)} in the session and {shown(other)} in the tree, and no change is listed there")

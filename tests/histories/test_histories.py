@@ -1,44 +1,50 @@
 """Random histories of a user, agents, merges and their inverses, as an ordinary user; for the oracle see oracle.py.
 
-`AGENT_DEV_TEST_SCALE` sets their number, `AGENT_DEV_TEST_SEED` the first seed; `python -m tests.histories` plays more.
+`AGENT_DEV_TEST_SCALE` sets their number. The first seed is random, and a failure prints it: `AGENT_DEV_TEST_SEED` sets it, and
+`python -m tests.histories --seed SEED --count 1`, with `--commits` or `--mixed`, plays one history again.
 """
 
-import os
 from collections.abc import Callable
+from types import ModuleType
 
 import pytest
 
 from agent_dev.fs import attribute_digest
 from tests.harness import users
 from tests.harness.owner_view import TreeEntry
-from tests.harness.scale import repeat
-from tests.histories import commits, history, oracle
+from tests.harness.scale import printed_seed, repeat
+from tests.histories import commits, history, mixed, oracle
 from tests.histories.__main__ import reported
 from tests.histories.history import Step
 
-COUNT = repeat(40)
-SEED = int(os.environ.get("AGENT_DEV_TEST_SEED", "1"))
+_AT_LEAST = 3  # histories of a test, about a second each
+COUNT = max(_AT_LEAST, repeat(10))
+
+
+def play(draw: Callable[[int], tuple[Step, ...]], violation_of: Callable[[tuple[Step, ...]], str], count: int) -> None:
+    """Play histories from a random seed as an ordinary user; fail with the first that violates an invariant."""
+    first = printed_seed()
+
+    def act() -> None:
+        for seed in range(first, first + count):
+            if found := violation_of(steps := draw(seed)):
+                pytest.fail(reported(seed, steps, found))
+
+    users.call_as_ordinary_user(act)
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_no_history_loses_hides_or_changes_anything_unasked(part: int) -> None:
-    def act() -> None:
-        for seed in range(SEED + part, SEED + COUNT, 4):
-            steps = history.draw(seed)
-            if history.violation_of(steps):
-                pytest.fail(reported(seed, history.shortened(steps)))
-
-    users.call_as_ordinary_user(act)
+    play(history.draw, history.violation_of, COUNT)
 
 
 def test_no_history_with_stages_in_the_tree_loses_anything() -> None:
-    def act() -> None:
-        with history.stages_in_tree():
-            for seed in range(SEED, SEED + max(1, COUNT // 4)):
-                steps = history.draw(seed)
-                assert history.violation_of(steps) == "", reported(seed, steps)
+    with history.stages_in_tree():
+        play(history.draw, history.violation_of, COUNT)
 
-    users.call_as_ordinary_user(act)
+
+def test_no_history_of_files_and_commits_loses_or_hides_anything() -> None:
+    play(mixed.draw, mixed.violation_of, max(2, COUNT // 2))
 
 
 # Violations that histories found, shortened.
@@ -359,12 +365,7 @@ def test_a_users_change_at_any_moment_of_a_merge_survives_its_undo(part: int) ->
 
 
 def test_no_history_of_commits_loses_or_changes_unselected_content() -> None:
-    def act() -> None:
-        for seed in range(SEED, SEED + max(1, COUNT // 10)):
-            steps = commits.draw(seed)
-            assert commits.violation_of(steps) == "", "\n".join((f"seed {seed}", *map(str, steps)))
-
-    users.call_as_ordinary_user(act)
+    play(commits.draw, commits.violation_of, max(1, COUNT // 3))
 
 
 def _forget_attributes(patch: pytest.MonkeyPatch) -> None:
@@ -401,6 +402,24 @@ def test_the_oracle_detects_unselected_changes() -> None:
     one, other = ({b"a": TreeEntry(0o100000, mode)} for mode in (0o644, 0o600))
     with pytest.raises(oracle.Violation):
         oracle.check_merge((one, other), {}, other, [oracle.Run(one, other)], frozenset())
+
+
+def test_the_oracle_detects_a_hidden_deletion() -> None:
+    base = {b"a": TreeEntry(0o100000, 0o644, b"mine")}
+    oracle.check_reported({b"a": "deleted"}, ({}, base), [base], [{}])
+    oracle.check_reported({}, ({}, base), [base], [{b"a": None}])
+    with pytest.raises(oracle.Violation):
+        oracle.check_reported({}, ({}, base), [base], [{}])
+
+
+@pytest.mark.parametrize("kind", [history, commits, mixed])
+def test_a_history_is_drawn_again_from_its_seed(kind: ModuleType) -> None:
+    assert kind.draw(7) == kind.draw(7) != kind.draw(8)
+
+
+def test_mixed_histories_have_every_kind_of_step() -> None:
+    words = {step.word for seed in range(200) for step in mixed.draw(seed)}
+    assert words == {"user commits", "run", *mixed.WORDS}
 
 
 def test_a_path_that_the_agent_left_unchanged_is_the_users() -> None:

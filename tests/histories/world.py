@@ -27,7 +27,7 @@ from tests.harness import owner_view
 from tests.harness.owner_view import TreeEntries
 from tests.histories import actions
 from tests.histories.actions import Action
-from tests.histories.oracle import Interference, Run
+from tests.histories.oracle import Interference, Run, Settled
 
 ENVIRON = {"PATH": "/usr/bin:/bin", "HOME": "/dev/null"}
 _VERSION = 0x20080522  # of capset's header
@@ -45,7 +45,7 @@ class Session:
     is_discarded: bool = False
     is_gone: bool = False
     checkpoints: dict[int, TreeEntries] = field(default_factory=dict)
-    refused: TreeEntries = field(default_factory=dict)  # its content at conflicts that the user resolved for the real tree
+    refused: Settled = field(default_factory=dict)  # its content at conflicts that the user resolved for the real tree
 
     @property
     def bases(self) -> list[TreeEntries]:
@@ -76,8 +76,8 @@ class World:
         """Run an agent in a new session."""
         held = store.create_session(self.store)
         store.add_root(held, 0, str(self.real))
-        lower_snapshot_take.take_snapshot(held.lower_snapshot, lower_snapshot_request.SnapshotRequest(roots=(str(self.real),)))
-        record: store.Record = {**store.BLANK, "root": str(self.real), "roots": [str(self.real)], "launched": time.time_ns()}
+        record = self._prepare(held)
+        self._take_snapshot(held)
         one = Session(held.id, [Run(self.things(), self._act(held, some))])
         self._end(one, held, record)
         self.sessions.append(one)
@@ -89,13 +89,19 @@ class World:
         touched = resume.list_prior_changes(listed.session, listed.record, 1)
         removal.remove_work_directories(listed.session)
         store.recreate_work(listed.session, 0)
-        lower_snapshot_take.take_snapshot(
-            listed.session.lower_snapshot, lower_snapshot_request.SnapshotRequest(roots=(str(self.real),), touched=touched)
-        )
+        self._take_snapshot(listed.session, touched)
         one.is_resumed = True
         one.version += bool(some)
         one.runs.append(Run(self.things(), self._act(listed.session, some)))
         self._end(one, listed.session, listed.record)
+
+    def _prepare(self, _: store.Session) -> store.Record:
+        """Prepare a new session, and return its record."""
+        return {**store.BLANK, "root": str(self.real), "roots": [str(self.real)], "launched": time.time_ns()}
+
+    def _take_snapshot(self, held: store.Session, touched: "tuple[lower_snapshot_request.PriorChanges, ...]" = ()) -> None:
+        request = lower_snapshot_request.SnapshotRequest(roots=(str(self.real),), touched=touched)
+        lower_snapshot_take.take_snapshot(held.lower_snapshot, request)
 
     def _act(self, session: store.Session, some: tuple[Action, ...]) -> TreeEntries:
         root = session.root(0, str(self.real))
@@ -104,10 +110,14 @@ class World:
         def act() -> TreeEntries:
             options = f"lowerdir={root.path},upperdir={root.upper},workdir={root.work},userxattr"
             syscalls.mount("overlay", str(self.view), "overlay", syscalls.NOSUID | syscalls.NODEV, options)
-            _in_child(lambda: [actions.do(view, one) for one in some])
+            _in_child(lambda: [self._do(session, view, one) for one in some])
             return owner_view.read(view, (b".git",))
 
         return owner_view.call_as_owner(act, mounts=True)
+
+    def _do(self, _: store.Session, view: bytes, action: Action) -> bool:
+        """Perform an action of the agent."""
+        return actions.do(view, action)
 
     def shown(self, one: Session) -> TreeEntries:
         """Return the tree that the kernel shows for a session over the current root."""
