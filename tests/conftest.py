@@ -18,6 +18,7 @@ from hypothesis import settings
 from agent_dev.config import load
 from agent_dev.risk import load as risk_load
 from tests.harness import scale
+from tests.harness.faults import state_files
 from tests.harness.program import AgentDev
 
 # Assertions in helper modules are rewritten, too, so that a failure shows the compared values.
@@ -239,6 +240,9 @@ def repo(home: Path) -> Path:
 
 
 @pytest.fixture
-def agent_dev(home: Path, repo: Path) -> AgentDev:
-    """Return the program as this user runs it in this repository."""
-    return AgentDev(home, repo)
+def agent_dev(home: Path, repo: Path) -> Iterator[AgentDev]:
+    """Yield the program as this user runs it in this repository; it must leave no file that the tests of damage do not know."""
+    program = AgentDev(home, repo)
+    yield program
+    unknown = [*map(str, state_files.find_unknown(program.state, home.parent / "cache" / "agent-dev"))]
+    assert unknown == [], "add a row to tests/harness/faults/state_files.py"

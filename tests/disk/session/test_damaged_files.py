@@ -21,11 +21,12 @@ from agent_dev.config.trust_store import TrustRecord
 from agent_dev.errors import AgentDevError, Refused
 from agent_dev.fs import checksummed_json, rmtree, unlocked_modes
 from agent_dev.git.repository import WorkTreeGitDir
-from agent_dev.home import network_lease
+from agent_dev.home import mount_points, network_lease
 from agent_dev.home.importing import record
 from agent_dev.network.deciding import live_rules
 from agent_dev.session import approvals, made_work_trees, published, store, uppers
 from tests.harness.faults import damage, planted_files
+from tests.harness.program import tree
 from tests.harness.scale import repeat, seeded_random
 
 FLIPS = repeat(100)
@@ -160,3 +161,21 @@ def test_a_damaged_lease_of_a_running_session_is_a_refusal_at_most(tmp_path: Pat
                 network_lease.NetworkLease(str(tmp_path), "none", shared).release()
             assert path.exists()
     held.release()
+
+
+def test_a_damaged_list_of_mount_points_removes_empty_entries_of_the_home_alone(tmp_path: Path) -> None:
+    home, state = tmp_path / "home", tmp_path / "state"
+    for folder in (home / "full", home / "link", tmp_path / "elsewhere/empty"):
+        folder.mkdir(parents=True)
+    (home / "full/file").write_text("mine\n")
+    (home / "empty").write_text("")
+    (home / "link/out").symlink_to(tmp_path / "elsewhere")
+    lease = mount_points.HomeLease(str(state), str(home), "host")
+    [path] = (one for one in (state / "homes").iterdir() if one.is_file() and not one.name.endswith(".lock"))
+    data = b"full\0link/out/empty\0../elsewhere/empty\0/etc\0.pyenv\0"
+    before = tree(tmp_path / "elsewhere"), tree(home)
+    for _, damaged in (("", data), *damage.damages(data, FLIPS, seeded_random())):
+        path.write_bytes(damaged)
+        lease._remove_points()
+        assert (tree(tmp_path / "elsewhere"), tree(home)) == before
+    lease.release()

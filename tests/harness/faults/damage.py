@@ -53,7 +53,7 @@ class DamagedWorld:
         theirs = {row["session"] for row in self.other.sessions()}
         places = (self.state, self.cache, self.folder / "config" / "agent-dev")
         found = [path for place in places for path in sorted(place.rglob("*")) if _is_plain(path)]
-        others = {"upper", "work", "stage-0", "aside-0", "after", "tree", *theirs}
+        others = {"upper", "work", "stage-0", "aside-0", "tree", *theirs}
         own = [path for path in found if not others & set(path.parts) and ("rounds" not in path.parts or path.suffix == ".json")]
         return list({path.parent if _is_named_for_content(path) else path: path for path in own}.values())
 

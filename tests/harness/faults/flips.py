@@ -59,6 +59,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "undiscard": (("undiscard", "{gone}"), ("merge", "{gone}", "--all")),
     "clean": (("clean", "--all"), ("sessions", "--all")),
     "checkpoint": (("checkpoint", "{part}"), ("checkpoints", "{part}", "--thin")),
+    "restore": (("restore", "--dry-run"), ("restore",), ("undo",)),
     "export": (("merge", "{part}", "--export", "{out}", "--all"),),
     "run": (("--no-merge", "--", "sh", "-c", "echo again >>b"), ("merge", "--all"), ("undo",)),
     "resume": (("resume", "{last}", "--", "sh", "-c", "echo again >>d/x"), ("merge", "{last}", "--all")),

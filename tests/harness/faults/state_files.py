@@ -1,14 +1,19 @@
 """A table of the files that agent-dev keeps, and of the modules that write them; the tests of damaged state draw from it.
 
 A module that writes files must have a row here (tests/unit/test_state_files.py), and a row must have a file in the world of
-tests/faults/test_damaged_state.py, or a reader in tests/disk/session/test_damaged_files.py. So no kind is forgotten.
+tests/faults/test_damaged_state.py, or a reader in tests/disk/session/test_damaged_files.py. Every test of the whole program looks
+for files without a row (tests/conftest.py). So no kind is forgotten.
 """
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from pathlib import PurePath
+from pathlib import Path, PurePath
 
 SESSION = "state/agent-dev/*/*"  # of sessions/ and trash/
+_LAYERS = ("upper", "work")  # of overlays: the agent's files, and the kernel's
+_TEMPORARY = ".new"  # ends the name of a file that is about to replace another one (fs/state_files)
 MERGE = "state/agent-dev/merges/*"
 
 
@@ -24,16 +29,22 @@ class StateFile:
     is_read_alone: bool = False
 
     def matches(self, path: PurePath) -> bool:
-        """Return whether a path, relative to a world, is of this kind; a `*` at the end also matches files below."""
-        parts, wanted = path.parts, PurePath(self.pattern).parts
-        if len(parts) > len(wanted) and wanted[-1].endswith("*"):
-            parts = parts[: len(wanted)]
-        return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
+        """Return whether a path, relative to a world, is of this kind."""
+        return _matches(path, self.pattern)
+
+
+def _matches(path: PurePath, pattern: str) -> bool:
+    """Return whether a path matches a pattern; a `*` at the end also matches files below."""
+    parts, wanted = path.parts, PurePath(pattern).parts
+    if len(parts) > len(wanted) and wanted[-1].endswith("*"):
+        parts = parts[: len(wanted)]
+    return len(parts) == len(wanted) and all(map(fnmatchcase, parts, wanted))
 
 
 KINDS = (
     StateFile("state/agent-dev/format", ("session/store",)),
     StateFile("state/agent-dev/tick", ("merge_engine/merge_clock",)),
+    StateFile("state/agent-dev/homes/*-*[0-9a-f]", ("home/mount_points",), is_read_alone=True),
     StateFile("state/agent-dev/homes/*.last", ("home/index",)),
     StateFile("state/agent-dev/homes/*.before", ("home/index",)),
     StateFile("state/agent-dev/homes/*.import", ("home/importing/record",)),
@@ -42,6 +53,11 @@ KINDS = (
     StateFile("state/agent-dev/snapshots/*/about.json", ("direct/direct_run",)),
     StateFile("state/agent-dev/snapshots/*/opened", ("fs/unlocked_modes",)),
     StateFile("state/agent-dev/snapshots/*/rounds/.agent-dev-backups/*.json", ("backup/backup_store",)),
+    StateFile("state/agent-dev/snapshots/*/after/manifest", ("overlay/lower_snapshot_take",)),
+    StateFile("state/agent-dev/snapshots/*/after/index*", ("overlay/lower_snapshot_take",)),
+    StateFile("state/agent-dev/snapshots/*/after/content/*", ("overlay/lower_snapshot",)),
+    StateFile("state/agent-dev/fleet/*/run.json", ("fleet/run_folder",), is_read_alone=True),
+    StateFile("state/agent-dev/fleet/*/journal", ("fleet/run_folder",), is_read_alone=True),
     StateFile(f"{SESSION}/session.json", ("session/store",)),
     StateFile(f"{SESSION}/events.jsonl", ("session/events", "session/hash_chain")),
     StateFile(f"{SESSION}/commands.jsonl", ("session/hash_chain",)),
@@ -78,6 +94,25 @@ KINDS = (
     StateFile("cache/agent-dev/*.json", ("fs/cache",)),
 )
 
+# Files in our directories that the tests of damaged state do not damage, and why.
+NOT_OURS = {
+    f"{SESSION}/roots/*": "the agent's files",
+    f"{SESSION}/base/git-*": "an empty repository, written before each use",
+    f"{SESSION}/ca-bundle.crt": "certificates, read inside",
+    f"{SESSION}/java-cacerts": "certificates, read inside",
+    f"{MERGE}/stage-*": "files of the user and the agent, on the way",
+    f"{MERGE}/aside-*": "files of the user and the agent, for an undo",
+    "state/agent-dev/snapshots/*/tree/*": "a copy of the user's files",
+    "state/agent-dev/snapshots/*/rounds/[0-9]*": "copies of the user's files",
+    "state/agent-dev/fleet/*/attempt-*": "bundles and output of workers, which are not trusted anyway",
+    "state/agent-dev/fleet/*/pack": "git's own objects",
+    "state/agent-dev/covers/*": "what agents see instead of files with tokens",
+    "state/agent-dev/trash/home-*": "files of former agent homes",
+    "state/agent-dev/gone/*": "being removed",
+    "state/agent-dev/crashes/*": "reports for a person",
+    "cache/agent-dev/*.json.[0-9]*": "a file that is about to replace another one",
+}
+
 # Modules that write files that the tests of damaged state do not damage, and why.
 NOT_DAMAGED = {
     "agents/install": "a file that lives as long as an installation",
@@ -98,7 +133,6 @@ NOT_DAMAGED = {
     "fleet/checkout": "empty locks, and git's own files",
     "fleet/hosts": "git's own objects",
     "fleet/jobs": "files that live as long as an attempt to run tasks",
-    "fleet/run_folder": "tests/disk/fleet/test_resume.py: damaged and cut files",
     "fs/copytree": "the user's files",
     "fs/durable": "calls of other modules",
     "fs/safe_mkdir": "empty files to mount on",
@@ -109,7 +143,6 @@ NOT_DAMAGED = {
     "home/importing/target": "files of an agent home",
     "home/index_process": "an empty lock",
     "home/manage": "files of an agent home",
-    "home/mount_points": "empty locks",
     "linux/cgroups": "control groups",
     "linux/user_limits": "limits of the kernel",
     "retention/automatic": "an empty mark",
@@ -129,3 +162,35 @@ NOT_DAMAGED = {
     "session/session_names": "an empty lock",
     "supervisor/findings": "a file that lives as long as `learn`",
 }
+
+
+def find_unknown(state: Path, cache: Path) -> Iterator[PurePath]:
+    """Yield the files with content in a state and a cache directory of which neither KINDS nor NOT_OURS knows the kind."""
+    patterns = (*(kind.pattern for kind in KINDS), *NOT_OURS)
+    for name, folder in (("state/agent-dev", state), ("cache/agent-dev", cache)):
+        for parent, folders, files in os.walk(folder):
+            above = PurePath(name, Path(parent).relative_to(folder))
+            folders[:] = [one for one in folders if one not in _LAYERS and not _is_not_ours(above / one)]
+            for path in map(above.joinpath, files):
+                known = path.with_name(path.name.removesuffix(_TEMPORARY) or path.name)
+                is_known = any(_matches(known, pattern) or _is_folder_of(known, pattern) for pattern in patterns)
+                if not is_known and _has_content(folder / path.relative_to(name)):
+                    yield path
+
+
+def _is_not_ours(path: PurePath) -> bool:
+    return any(_matches(path, pattern) for pattern in NOT_OURS)
+
+
+def _is_folder_of(path: PurePath, pattern: str) -> bool:
+    """Return whether a path is where a pattern has a directory; a test has put a file there."""
+    parts = PurePath(pattern).parts[: len(path.parts)]
+    return "*" not in parts[-1] and len(parts) < len(PurePath(pattern).parts) and _matches(path, "/".join(parts))
+
+
+def _has_content(path: Path) -> bool:
+    """Return whether a path is a regular file that is not empty; False if it was just removed."""
+    try:
+        return path.is_file() and not path.is_symlink() and path.stat().st_size > 0
+    except OSError:
+        return False
