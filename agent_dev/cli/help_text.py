@@ -92,7 +92,7 @@ settings and maintenance
   policy check -- COMMAND    show the policy's decision on a command
   trust                      trust .agent-dev.yaml; --show, --revoke
   home                       show the agent home; --diff, --reset, --import
-  clean                      empty the trash, by age and size
+  clean                      remove old trash, merges and caches
   backup once|every DIR --to DIR
                              back up a directory once or periodically
   completion bash|zsh|fish   print the completion script of a shell
