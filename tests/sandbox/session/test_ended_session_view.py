@@ -48,7 +48,7 @@ def test_nothing_of_the_session_or_home_changes(ended: AgentDev) -> None:
     assert (done.returncode, done.stdout) == (0, "new\n"), done.stderr
     assert snapshot(ended) == before
     assert ended.changes("one")["made"] == "added"
-    assert len(ended.session_directories()) == 1
+    wait_until(lambda: len(ended.session_directories()) == 1, "what the look made is removed in the background")
 
 
 def test_a_merge_after_a_look_applies_the_session(ended: AgentDev) -> None:
