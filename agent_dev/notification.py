@@ -46,6 +46,7 @@ def _start(command: tuple[str, ...], settings: NotificationSettings) -> int:
     if pid:
         return pid
     try:
+        os.setsid()  # its terminal may be hung up when we exit
         signals.set_alarm(_SECONDS)  # execve keeps it
         signals.reset_python_defaults()
         null = os.open(os.devnull, os.O_RDWR)

@@ -264,6 +264,19 @@ def test_a_command_of_the_users_is_run_for_the_end(asking: AgentDev, slept: Desk
     assert slept.received()[2:] == ["--now", "agent-dev", f"sh has ended in {asking.repo.name}: no changes"]
 
 
+def test_an_announcement_survives_the_end_of_its_terminal(asking: AgentDev, slept: Desk) -> None:
+    """The kernel hangs up the foreground of a session when its leader exits: here the launcher, as in `xterm -e agent-dev`."""
+    program = slept.folder / "bin" / "my-alert"
+    program.write_text(f"#!/bin/sh\nwhile kill -0 $PPID 2>/dev/null; do sleep 0.05; done\necho sent >{slept.record}\n")
+    program.chmod(0o755)
+    configure(asking, f"notify: off\nnotify_command: [{program}]\nnotify_end_seconds: 1\n")
+    with run(asking, SLEEP) as terminal:
+        terminal.wait_for("begun")
+        absent(terminal)
+        assert terminal.wait_exit() == 3
+    assert slept.received() == ["sent"]
+
+
 def test_no_command_that_the_agent_can_write_is_run_for_the_end(asking: AgentDev, slept: Desk) -> None:
     folder = asking.repo / "bin"
     (slept.folder / "bin").rename(folder)
