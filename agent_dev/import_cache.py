@@ -35,6 +35,25 @@ _NEW = f"{_PATH}.new"
 _FORMAT = b"\3"  # of the file: an upgrade leaves the file of the former version
 _HEADER = 13  # bytes: the format, Python's magic number, and the index's checksum and length
 _NO_GROUPS: "Groups" = (((), 0, 0, 0), ((), 0, 0, 0))
+_COMMON = "agent_dev.cli.main"
+_START = (  # those that a start imports, some of them late
+    "agent_dev.run.run",
+    "agent_dev.run.new_session",
+    "agent_dev.run.command_policy",
+    "agent_dev.sandbox.joining.service",
+    "agent_dev.sandbox.supervisor_interface",
+    "agent_dev.supervisor.handle",
+)
+_LIST = """
+import sys
+sys.path[:] = {path}
+from agent_dev import import_cache
+import_cache.use()
+import {common}
+print(*import_cache._SourceLoader.imported)
+import {start}
+print(*import_cache._SourceLoader.imported)
+"""
 _ABANDONED = 600  # seconds after which a file that was not finished is replaced
 
 
@@ -56,8 +75,6 @@ class _CachedLoader(_SourceLoader):
     offset = 0  # of the modules in the file
     groups: "Groups" = _NO_GROUPS
     is_outdated = False
-    needed: "tuple[str, ...]" = ()  # by a start
-    common = 0  # how many of them every command needs
 
     @classmethod
     def find_spec(
@@ -93,8 +110,6 @@ def use() -> None:
         return  # the file has code with assertions and docstrings
     _CachedLoader.index, _CachedLoader.offset, _CachedLoader.groups = _read_index()
     _CachedLoader.is_outdated = not _CachedLoader.index
-    common, others = (group[0] for group in _CachedLoader.groups)
-    _CachedLoader.needed, _CachedLoader.common = common + others, len(common)
     sys.meta_path.insert(0, _CachedLoader)
 
 
@@ -105,8 +120,6 @@ def import_common() -> None:
 
 def import_start() -> None:
     """Import the other modules of a start at once, if the file is used; call it only where an agent is started."""
-    if _CachedLoader.is_outdated:
-        _CachedLoader.common = len(_SourceLoader.imported)
     _import_group(1)
 
 
@@ -144,7 +157,6 @@ def _import_all(names: "Sequence[str]", offset: int, length: int, checksum: int)
         exec(code, module.__dict__)  # noqa: S102
         if parent:
             setattr(modules[parent], child, module)
-        _SourceLoader.imported.append(name)  # the file may turn out to be outdated later
     return True
 
 
@@ -174,24 +186,12 @@ def _is_current(name: str) -> bool:
     return (status.st_mtime_ns, status.st_size) == (changed_ns, size)
 
 
-def note_start() -> None:
-    """Record the imported modules as those that a start needs, unless YAML was parsed, which few starts do."""
-    if _CachedLoader.is_outdated:
-        _CachedLoader.needed = () if "yaml" in sys.modules else tuple(_CachedLoader.imported)
-
-
 def can_be_renewed() -> bool:
     """Return whether there is no file, or an outdated one, and whether it can be written.
 
     Only in a virtual environment, which is removed as a whole: elsewhere, an uninstaller would leave the file.
     """
-    if (
-        not _CachedLoader.is_outdated
-        or not _CachedLoader.needed
-        or sys.dont_write_bytecode
-        or sys.pycache_prefix
-        or sys.flags.optimize
-    ):
+    if not _CachedLoader.is_outdated or sys.dont_write_bytecode or sys.pycache_prefix or sys.flags.optimize:
         return False
     if sys.prefix == sys.base_prefix:
         return False
@@ -220,8 +220,8 @@ def renew() -> None:
                 index[name] = (is_package, status.st_mtime_ns, status.st_size, offset, len(parts[-1]), crc32(parts[-1]))
                 offset += len(parts[-1])
         groups = []
-        for needed in (_CachedLoader.needed[: _CachedLoader.common], _CachedLoader.needed[_CachedLoader.common :]):
-            names = tuple(filter(codes.__contains__, needed))
+        for imported in _list_groups():
+            names = tuple(filter(codes.__contains__, imported))
             parts.append(marshal.dumps(tuple(codes[name] for name in names)))
             groups.append((names, offset, len(parts[-1]), crc32(parts[-1])))
             offset += len(parts[-1])
@@ -233,6 +233,21 @@ def renew() -> None:
     except BaseException:
         os.unlink(_NEW)
         raise
+
+
+def _list_groups() -> "tuple[list[str], list[str]]":
+    """Return the modules of every command, and the others of a start, each after those that it imports. Raises OSError.
+
+    Another interpreter lists them: this one has also imported what only this command needed, such as dataclasses for `--name`.
+    """
+    import subprocess  # not on the launch path
+
+    script = _LIST.format(path=sys.path, common=_COMMON, start=", ".join(_START))
+    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=False)
+    if done.returncode:  # a module is being edited
+        raise OSError(done.stderr)
+    common, all_modules = (line.split() for line in done.stdout.splitlines())
+    return common, all_modules[len(common) :]
 
 
 def _find_modules() -> "Iterator[tuple[str, str, bool]]":

@@ -4,7 +4,7 @@ import errno
 import os
 import select
 
-from agent_dev import debug, import_cache
+from agent_dev import debug
 from agent_dev.errors import AgentDevError, CannotStart, SandboxSetupFailed
 from agent_dev.linux import cgroups, process, signals, streams
 from agent_dev.sandbox import bwrap, seccomp, setup_process
@@ -313,7 +313,6 @@ def _child_in_namespace(sandbox: Sandbox) -> int:
 
 def start_agent(sandbox: Sandbox) -> None:
     """Start the agent."""
-    import_cache.note_start()
     try:
         os.write(sandbox.hold_fd, b"x")
     except BrokenPipeError:

@@ -15,11 +15,7 @@ from tests.harness.scale import seeded_random
 SOURCE = Path(__file__).parents[3] / "agent_dev"
 USE = "from agent_dev import import_cache\nimport_cache.use()\n"
 COMMON = "import_cache.import_common()\nimport agent_dev.cli.main\n"
-START = (
-    f"{COMMON}import_cache.import_start()\n"
-    "import agent_dev.run.run, agent_dev.run.new_session, agent_dev.sandbox.joining.service\n"
-    "import_cache.note_start()\n"
-)
+START = f"{COMMON}import_cache.import_start()\nfor name in import_cache._START:\n    __import__(name)\n"
 COUNT = START + textwrap.dedent(
     """
     import sys
@@ -170,28 +166,53 @@ def test_a_program_that_its_user_cannot_write_needs_no_renewal(program: Path) ->
         folder.chmod(0o755)
 
 
-def test_a_start_that_parses_yaml_does_not_write_the_file(program: Path) -> None:
-    cache(program).unlink()
-    assert python(program, "-P", "-c", f"{USE}import yaml\n{START}print(import_cache.can_be_renewed())") == "False\n"
-    assert python(program, "-P", "-c", f"{USE}{START}print(import_cache.can_be_renewed())") == "True\n"
+def test_what_only_one_command_needs_is_not_imported_by_each_start(program: Path) -> None:
+    """Such as the modules for `--name`, which import dataclasses."""
+    rare = "agent_dev.session.session_names"
+    python(program, "-P", "-c", f"{USE}import {rare}\n{START}import_cache.renew()")
+    shown = f"{START}import sys\nprint({rare!r} in sys.modules, 'dataclasses' in sys.modules, import_cache.can_be_renewed())"
+    assert python(program, "-P", "-c", USE + shown) == "False False False\n"
 
 
-LATER = "import agent_dev.network.published.listeners\nimport_cache.note_start()\n"
-
-
-def test_a_file_found_outdated_during_a_start_is_renewed_with_all_its_modules(program: Path) -> None:
-    """Such as one that another process replaces meanwhile: its modules are then at other places."""
-    python(program, "-P", "-c", f"{USE}{START}import_cache._CachedLoader.is_outdated = True\n{LATER}import_cache.renew()")
-    shown = "print(*import_cache._CachedLoader.needed)\n"
-    before = python(program, "-P", "-c", f"{USE}{shown}").split()
-    assert before[-1] == "agent_dev.network.published.listeners"
-    python(program, "-P", "-c", f"{USE}{START}import_cache._CachedLoader.is_outdated = True\n{LATER}import_cache.renew()")
-    assert python(program, "-P", "-c", f"{USE}{shown}").split() == before
+def test_a_start_imports_nothing_that_is_not_listed(program: Path) -> None:
+    """Let the program start an agent in this copy, and list what its own process imported beyond the two groups."""
+    listed = python(
+        program, "-P", "-c", f"{USE}print(*(name for group in import_cache._CachedLoader.groups for name in group[0]))"
+    )
+    (program / "profiles").symlink_to(SOURCE.parent / "profiles")
+    script = program / "start.py"
+    script.write_text(
+        f"import os, sys\nsys.argv[1:] = ['--', 'true']\n{USE}import_cache.import_common()\nfrom agent_dev.cli.main import main\n"
+        "own, exit_now = os.getpid(), os._exit\n"
+        "def show(code):\n"
+        "    if os.getpid() == own:\n"
+        f"        with open('{program}/imported', 'w') as file:\n"
+        "            file.write(' '.join(name for name in sys.modules if name.startswith('agent_dev.')))\n"
+        "    exit_now(code)\n"
+        "os._exit = show\n"
+        "main()\n"
+    )
+    (program / "home/work").mkdir(parents=True)
+    environment = {"HOME": str(program / "home"), "PATH": "/usr/bin:/bin", "PYTHONPATH": str(program)}
+    for _ in range(2):  # the first one fills caches, and parses YAML
+        null = subprocess.DEVNULL  # a pipe would need another module
+        subprocess.run(
+            [sys.executable, "-P", script],
+            env=environment,
+            cwd=program / "home/work",
+            stdin=null,
+            stdout=null,
+            stderr=null,
+            check=True,
+        )
+    imported = (program / "imported").read_text().split()
+    assert len(imported) > 50
+    assert set(imported) - set(listed.split()) == {"agent_dev.import_cache"}
 
 
 def test_a_start_without_the_package_of_a_module_is_imported_as_usual(program: Path) -> None:
-    needed = "('agent_dev.value', 'agent_dev.network.published.listeners')"
-    python(program, "-P", "-c", f"{USE}import_cache._CachedLoader.needed = {needed}\nimport_cache.renew()")
+    wrong = "(['agent_dev.value', 'agent_dev.network.published.listeners'], [])"
+    python(program, "-P", "-c", f"{USE}import_cache._list_groups = lambda: {wrong}\nimport_cache.renew()")
     assert counts(program)[2]
     renew(program)
     assert not counts(program)[2]
