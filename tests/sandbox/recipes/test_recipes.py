@@ -122,6 +122,7 @@ def test_the_tasks_of_vs_code_run_an_agent_and_review_its_changes(agent_dev: Age
     with task(agent_dev, "agent") as terminal:
         terminal.send("\r")
         terminal.wait_for("c apply")
+        terminal.wait_quiet()
         terminal.keys("q")
         assert terminal.wait_exit() == 0
     assert agent_dev.changes() == {"made": "added"}
