@@ -39,7 +39,9 @@ def test_first_applies_only_the_first_task_that_passes_and_stops_the_others(engi
     document, done = run(engine, "lab", tasks(tmp_path, *lines), "--first", "--jobs", "4")
 
     assert document["exit"] == 0, done.stderr
-    assert [job["cause"] for job in document["jobs"]] == ["command", "not needed", None, "not needed"]
+    failed, *others = (job["cause"] for job in document["jobs"])
+    assert failed in ("command", "not needed")  # the latter if the task that passes is quicker
+    assert others == ["not needed", None, "not needed"]
     assert (engine.repo / "f2").exists()
     assert [job["session"] for job in document["jobs"]][1:] == [None, None, None]
     wait_until(lambda: not processes("sleep\0001000.027"), "the others have ended")
