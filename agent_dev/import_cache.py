@@ -243,7 +243,9 @@ def _list_groups() -> "tuple[list[str], list[str]]":
     import subprocess  # not on the launch path
 
     script = _LIST.format(path=sys.path, common=_COMMON, start=", ".join(_START))
-    done = subprocess.run([sys.executable, "-I", "-c", script], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", script], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+    )
     if done.returncode:  # a module is being edited
         raise OSError(done.stderr)
     common, all_modules = (line.split() for line in done.stdout.splitlines())

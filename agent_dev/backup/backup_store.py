@@ -176,7 +176,7 @@ def _about(target: str, name: str) -> tuple[Backup, dict[bytes, Identity]]:
             return replace(blank, newer_version=version if type(version) is int and version > _VERSION else 0), {}
         known = {os.fsencode(path): (inode, ctime, size, mtime) for path, inode, ctime, size, mtime in row.pop("known")}
         return Backup(name, f"{target}/{name}", problems=tuple(row.pop("problems")), **row), known
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return blank, {}
 
 

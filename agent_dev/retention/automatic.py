@@ -2,6 +2,7 @@
 
 import os
 import time
+from contextlib import suppress
 
 from agent_dev.fs import background_removal
 from agent_dev.merge import pack
@@ -41,6 +42,7 @@ def _is_due(state: store.Store) -> bool:
     except FileNotFoundError:
         is_due = os.path.isdir(state.path)
     if is_due:
-        os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        os.utime(mark)
+        with suppress(OSError):  # such as a full disk, which needs the cleaning most
+            os.close(os.open(mark, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            os.utime(mark)
     return is_due

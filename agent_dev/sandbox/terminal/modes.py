@@ -1,5 +1,6 @@
 """Set a terminal's raw modes, and restore the user's, even if a shell took the raw ones for the user's."""
 
+import os
 import termios
 import time
 
@@ -40,7 +41,7 @@ def restore_after_shell(fd: int, user_modes: Modes) -> None:
     raw = as_raw(user_modes)
     if not _may_be_derived_from_raw(termios.tcgetattr(fd), user_modes):
         return
-    end = time.monotonic() + _COMMAND_TIMEOUT
+    shell, end = _foreground(fd), time.monotonic() + _COMMAND_TIMEOUT
     while time.monotonic() < end:
         current = termios.tcgetattr(fd)
         if current == raw or (_has(current, termios.ICANON) and _has(user_modes, termios.ISIG) > _has(current, termios.ISIG)):
@@ -48,9 +49,18 @@ def restore_after_shell(fd: int, user_modes: Modes) -> None:
             return
         if _has(current, termios.ICANON) or not _has(user_modes, termios.ICANON):
             return  # those of a command, or of a shell that edits no lines
-        if _is_output_raw(current) and not _is_output_raw(user_modes):
+        is_raw_prompt = _is_output_raw(current) and not _is_output_raw(user_modes)
+        if is_raw_prompt and _foreground(fd) == shell:  # not those of an editor that the user has started
             termios.tcsetattr(fd, termios.TCSANOW, _as_line_edited(current, user_modes))
         time.sleep(_INTERVAL)
+
+
+def _foreground(fd: int) -> int:
+    """Return a terminal's process group in the foreground; -1 if it is not our controlling terminal."""
+    try:
+        return os.tcgetpgrp(fd)
+    except OSError:
+        return -1
 
 
 def _may_be_derived_from_raw(modes: Modes, user_modes: Modes) -> bool:

@@ -203,6 +203,15 @@ def test_the_automatic_cleaning_starts_once_a_day(ended: EndedSession, monkeypat
     assert len(starts) == 2
 
 
+def test_a_mark_that_cannot_be_written_prevents_no_cleaning(ended: EndedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    starts: list[int] = []
+    monkeypatch.setattr(background_removal, "run_in_background", lambda _: starts.append(1))
+    os.mkdir(f"{ended.store.path}/thinned")
+    os.utime(f"{ended.store.path}/thinned", (0, 0))
+    automatic.clean_if_due(context(ended))
+    assert len(starts) == 1
+
+
 def test_the_automatic_cleaning_cleans_all_kinds_and_nothing_that_waits(tmp_path: Path) -> None:
     one = EndedSession(tmp_path, {}, [UpperEntry(name, Node(FILE, name)) for name in (b"a", b"b")])
     one.merge(b"a")

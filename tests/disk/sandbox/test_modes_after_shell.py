@@ -5,6 +5,7 @@ The modes that shells set were read with bash, zsh 5.9 and fish 3.6.
 
 import os
 import termios
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
@@ -64,6 +65,28 @@ def test_a_command_that_has_its_modes_keeps_them(terminal: int) -> None:
         own = set_flags(terminal, (termios.ICRNL, 0o5, 0x8A3B & ~termios.ECHO))
         done.result(20)
     assert termios.tcgetattr(terminal)[:4] == own[:4]
+
+
+def test_an_editor_keeps_its_modes(terminal: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    group, looks = [1], Counter[int]()  # the shell is in the foreground, then an editor
+
+    def foreground(_: int) -> int:
+        looks[group[0]] += 1
+        return group[0]
+
+    monkeypatch.setattr(modes, "_foreground", foreground)
+    user_modes = termios.tcgetattr(terminal)
+    set_flags(terminal, ZSH[0])
+    with ThreadPoolExecutor() as pool:
+        done = pool.submit(restore_after_shell, terminal, user_modes)
+        wait_until(lambda: termios.tcgetattr(terminal)[1] & termios.OPOST, "the prompt is restored")
+        group[0] = 2
+        own = set_flags(terminal, ZSH[0])
+        wait_until(lambda: looks[2] > 3, "the editor's modes were looked at")
+        found = termios.tcgetattr(terminal)
+        termios.tcsetattr(terminal, termios.TCSANOW, user_modes)  # the editor has ended
+        done.result(20)
+    assert found[:4] == own[:4]
 
 
 def test_a_prompt_with_modes_of_its_own_keeps_them(terminal: int) -> None:
