@@ -327,6 +327,8 @@ class Driver:
 
     def _set_attributes(self, op: Operation, was: EntryMark, wanted: EntryMark) -> None:
         tree = self._real_trees[op.key.root]
+        if was.attributes != wanted.attributes:
+            tree.unlock(op.key.path)  # the kernel requires write permission for user.* attributes
         fd = tree.open(op.key.path, os.O_RDONLY | os.O_DIRECTORY)
         try:
             for attribute, _ in set(was.attributes) - set(wanted.attributes):

@@ -177,3 +177,12 @@ def test_setuid_setgid_and_sticky_bits_are_restored(plain: AgentDev, script: str
     assert done.returncode == 0, done.stdout + done.stderr
     assert {name: stat.S_IMODE((plain.repo / name).stat().st_mode) for name in modes} == modes
     assert tree(plain.repo) == {path: entry for path, entry in before.items() if not path.startswith(".git/")}
+
+
+def test_an_attribute_of_a_directory_that_became_read_only_is_removed(agent_dev: AgentDev) -> None:
+    (agent_dev.repo / "d").mkdir(0o755)
+    agent_dev.do("run", "--direct", "--", "/bin/sh", "-ec", "setfattr -n user.other -v y d; chmod 500 d")
+    done = agent_dev("restore")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert os.listxattr(agent_dev.repo / "d") == []
+    assert (agent_dev.repo / "d").stat().st_mode & 0o7777 == 0o755
