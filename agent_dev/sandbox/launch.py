@@ -52,7 +52,7 @@ class SetupProcess:
         spec, self._spec = os.pipe()
         go, self._go = os.pipe()
         self._report, report = os.pipe()
-        hold, self._hold = os.pipe()
+        hold, self._hold = _hold_pipe()
         self._status, status = os.pipe()
         self._cgroups, cgroups_w = os.pipe()
         self.cgroup_name = cgroups.new_name()  # name of the sandbox's own control groups
@@ -152,6 +152,18 @@ class SetupProcess:
         init, init_fd, namespace = init_facts or _describe_init(_child_of_bwrap(self._status))
         status, hold = self._status, self._hold
         return Sandbox(self.pid, init, init_fd, namespace, status, hold, group, self.has_namespaces, self.cgroup_name)
+
+
+def _hold_pipe() -> tuple[int, int]:
+    """Return a pipe on which bubblewrap waits before it starts the agent; the end to read can also be written to.
+
+    Bubblewrap takes the end of the file for the byte that it waits for. So its end must keep the pipe open: it would start the agent
+    if the launcher died, or killed the sandbox and closed the pipe. Bubblewrap closes it before the agent starts.
+    """
+    read_end, write_end = os.pipe()
+    hold = os.open(f"/proc/self/fd/{read_end}", os.O_RDWR | os.O_CLOEXEC)
+    os.close(read_end)
+    return hold, write_end
 
 
 def _describe_init(init: int) -> tuple[int, int, int]:

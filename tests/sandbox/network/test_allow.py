@@ -4,12 +4,13 @@ import json
 import os
 import signal
 import socket
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from tests.harness.internet import CLIENT, LOCAL_PORT, PORT, in_internet
-from tests.harness.program import PYTHON, AgentDev, children, wait_until
+from tests.harness.program import PYTHON, AgentDev, children, processes, processes_inside, wait_until
 from tests.sandbox.network.conftest import API, RuledSandbox
 
 
@@ -285,6 +286,33 @@ def test_a_network_that_cannot_be_made_starts_no_agent(agent_dev: AgentDev, tmp_
     assert (done.returncode, marker.exists()) == (125, False)
     assert "the sandbox's network cannot be set up: h11 is not installed" in done.stderr
     assert agent_dev("--", "true", env={"PYTHONPATH": str(broken)}).returncode == 0
+
+
+WITHOUT_KILL = "import _signal; _signal.pidfd_send_signal = lambda *_: None\n"
+
+
+def _waits_at_a_pipe(pid: int) -> bool:
+    with suppress(OSError):
+        return "pipe_read" in Path(f"/proc/{pid}/wchan").read_text()
+    return False
+
+
+def test_the_agent_stays_blocked_when_the_launcher_gives_up(agent_dev: AgentDev, tmp_path: Path) -> None:
+    """The launcher cannot kill the sandbox here: a kill takes effect some time after the launcher has gone on."""
+    (tmp_path / "sitecustomize.py").write_text(WITHOUT_H11 + WITHOUT_KILL)
+    marker = tmp_path / "rw" / "started"
+    marker.parent.mkdir()
+    words = ("--net", "allow", "--rw", marker.parent, "--", "touch", marker)
+
+    def is_blocked(launcher: int) -> bool:
+        sandbox = filter(_waits_at_a_pipe, processes_inside(str(marker)))
+        return _waits_at_a_pipe(launcher) and any(Path(f"/proc/{pid}/comm").read_text() == "bwrap\n" for pid in sandbox)
+
+    with agent_dev.start(*words, env={"PYTHONPATH": str(tmp_path)}) as launcher:
+        wait_until(lambda: marker.exists() or is_blocked(launcher.pid), "a launcher that waits for the sandbox's end")
+        launcher.kill()
+        wait_until(lambda: not processes(str(marker)), "the end of the sandbox")
+    assert not marker.exists()
 
 
 def test_a_broken_library_starts_no_agent_and_doctor_names_it(agent_dev: AgentDev, tmp_path: Path) -> None:
