@@ -1,5 +1,6 @@
 """Remove directories in a child process."""
 
+import errno
 import os
 
 from agent_dev.fs.rmtree import remove_session
@@ -24,10 +25,19 @@ def make_removal_directory(folder: str, name: str) -> str:
 
 def move_for_removal(folder: str, path: str) -> str:
     """Rename a directory into `folder`, on the same file system, and return its new path."""
-    gone = make_removal_directory(folder, os.path.basename(path))
-    os.rmdir(gone)
-    os.rename(path, gone)
-    return gone
+    os.makedirs(folder, 0o700, exist_ok=True)
+    name, count = os.path.basename(path), 0
+    gone = f"{folder}/{name}"
+    while True:
+        try:
+            os.rename(path, gone)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            count += 1  # an earlier one of that name is still being removed
+            gone = f"{folder}/{name}.{count}"
+        else:
+            return gone
 
 
 def remove_in_background(path: str, run_first: "Callable[[], None] | None" = None) -> None:
@@ -38,19 +48,18 @@ def remove_in_background(path: str, run_first: "Callable[[], None] | None" = Non
     finishes its work.
     """
 
-    def work(end: int) -> None:
+    def work(_: int) -> None:
         if run_first is not None:
-            os.close(end)
             run_first()
         else:
             os.closerange(3, 4096)  # includes our locks
         remove_session(path)
 
-    run_in_background(work)
+    run_in_background(work, waits=run_first is None)
 
 
-def run_in_background(work: "Callable[[int], None]") -> None:
-    """Run `work` in a child with its own process group; return as soon as it has closed the descriptor that it gets."""
+def run_in_background(work: "Callable[[int], None]", *, waits: bool = True) -> None:
+    """Run `work` in a child with its own process group; if it `waits`, until the child has closed the descriptor that it gets."""
     read_end, write_end = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -62,7 +71,8 @@ def run_in_background(work: "Callable[[int], None]") -> None:
         finally:
             os._exit(0)
     os.close(write_end)
-    os.read(read_end, 1)  # end of file: the child holds no lock any more
+    if waits:
+        os.read(read_end, 1)  # end of file: the child holds no lock any more
     os.close(read_end)
     try:
         os.setpgid(pid, pid)  # here too: if we are a session leader, our exit sends SIGHUP to our group

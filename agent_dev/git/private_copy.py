@@ -15,6 +15,7 @@ from agent_dev.paths import RUN, is_below
 from agent_dev.value import Value
 
 _SKIPPED = ("objects", "lfs", "annex", "agent-dev", "gc.pid", "packed-refs", "refs", "logs", "worktrees", "modules")
+_OBSOLETE = ("branches",)  # directories that git creates but no longer fills: not copied if they are empty
 _MANY_LOGS = 200  # above this, only the logs of HEAD and the current branch are copied
 _MAX_MOVES = 10  # times that HEAD is copied
 _MANY_REFS = 100  # above this, loose refs are packed
@@ -152,8 +153,10 @@ def _copy_entry(entry: os.DirEntry[str], copy: str, result: PrivateCopy) -> None
     if entry.is_symlink():
         os.symlink(os.readlink(entry.path), copy)
     elif entry.is_dir(follow_symlinks=False):
-        os.mkdir(copy, 0o755)
-        for below in object_links.list_directory(entry.path):
+        entries = object_links.list_directory(entry.path)
+        if entries or entry.name not in _OBSOLETE:
+            os.mkdir(copy, 0o755)
+        for below in entries:
             _copy_entry(below, f"{copy}/{below.name}", result)
     elif entry.is_file(follow_symlinks=False) and not entry.name.endswith((".lock", ".sample")):
         if _is_index(entry.name):

@@ -54,8 +54,6 @@ def _prepare(
         if before is not None:
             prepared = before(prepared) or prepared
         query = start_git_query(prepared, request.environ)
-        for line in services.start_notices(prepared, request):
-            notice(line)
         return prepared, query, services.claim_name(prepared, request)
     except SYSTEM_ERRORS as error:
         raise agent_not_started(error) from None
@@ -75,8 +73,7 @@ def _begin(
         services.start_helpers(setup, prepared, session, request.environ)
         home = services.use_home(prepared, is_direct=bool(request.options.direct))
         job = _job(prepared, session, home, query, request).replace(name_claim=claim)
-        services.report_hidden(job, notice)
-        refs.record_initial_refs(session, job.record)
+        setup.while_building = lambda: _finish_preparation(job, request, notice)
         return execute.run_job(job, setup, notice)
     except BaseException as error:
         setup.kill_helpers()
@@ -88,6 +85,14 @@ def _begin(
         if isinstance(error, SYSTEM_ERRORS) and is_unborn:
             raise agent_not_started(error) from None
         raise
+
+
+def _finish_preparation(job: RunJob, request: RunRequest, notice: "Notice") -> None:
+    """Do the part of the preparation that the sandbox does not need to be built, but that the agent must not precede."""
+    for line in services.start_notices(job.prepared, request):
+        notice(line)
+    services.report_hidden(job, notice)
+    refs.record_initial_refs(job.session, job.record)
 
 
 def start_git_query(prepared: PreparedRun, environ: dict[str, str]) -> repository.StartedGit | None:

@@ -15,6 +15,8 @@ from agent_dev.value import Value
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.sandbox.cgroup_limits import LimitGroups
     from agent_dev.sandbox.redirected_streams import RedirectedStreams
     from agent_dev.sandbox.supervisor_interface import ClipboardImages, NetworkGateway, SshAgentFilter, SupervisorHandle
@@ -63,6 +65,7 @@ class SetupProcess:
         self.clipboard: ClipboardImages | None = None  # only with `share: clipboard-images`
         self.limit_groups: LimitGroups | None = None  # control groups for limits on the whole sandbox
         self.join_socket = ""  # where commands ask to join the sandbox
+        self.while_building: Callable[[], None] | None = None  # called while the sandbox is built; may raise
         launcher = os.getpid()
         self.pid = os.fork()
         if self.pid == 0:
@@ -123,6 +126,12 @@ class SetupProcess:
         """Build the sandbox up to the moment before the agent starts. Raises SandboxSetupFailed, with nothing left behind."""
         streams.write_all(self._spec, spec.encode())
         os.close(self._spec)
+        try:
+            if self.while_building:
+                self.while_building()
+        except BaseException:
+            self.kill()
+            raise
         report = streams.read_to_end(self._report)
         try:
             sandbox = self._sandbox(report)
@@ -157,8 +166,8 @@ class SetupProcess:
 def _hold_pipe() -> tuple[int, int]:
     """Return a pipe on which bubblewrap waits before it starts the agent; the end to read can also be written to.
 
-    Bubblewrap takes the end of the file for the byte that it waits for. So its end must keep the pipe open: it would start the agent
-    if the launcher died, or killed the sandbox and closed the pipe. Bubblewrap closes it before the agent starts.
+    Bubblewrap takes the end of the file for the byte that it waits for. So its end must keep the pipe open: otherwise it would
+    start the agent if the launcher died, or killed the sandbox and closed the pipe. Bubblewrap closes it before the agent starts.
     """
     read_end, write_end = os.pipe()
     hold = os.open(f"/proc/self/fd/{read_end}", os.O_RDWR | os.O_CLOEXEC)
