@@ -14,6 +14,10 @@ from agent_dev.git.loose_ref_cache import CachedRefs, RefScan
 from agent_dev.paths import RUN, is_below
 from agent_dev.value import Value
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
 _SKIPPED = ("objects", "lfs", "annex", "agent-dev", "gc.pid", "packed-refs", "refs", "logs", "worktrees", "modules")
 _OBSOLETE = ("branches",)  # directories that git creates but no longer fills: not copied if they are empty
 _MANY_LOGS = 200  # above this, only the logs of HEAD and the current branch are copied
@@ -167,33 +171,49 @@ def _copy_entry(entry: os.DirEntry[str], copy: str, result: PrivateCopy) -> None
 
 def _copy_text(source: str, copy: str, result: PrivateCopy) -> None:
     """Copy a file without passwords and tokens; omit it if nothing else is in it."""
-    data = object_links.read_file(source)
-    cleaned, removed = secret_removal.remove_secrets(os.path.basename(source), data)
-    result.removed_secrets |= dict.fromkeys(removed)
-    if cleaned is data:
-        copy_file(source, copy)
-    elif cleaned is not None:
-        _write(copy, cleaned)
-        status = os.stat(source)
-        os.chmod(copy, status.st_mode & 0o777)
-        os.utime(copy, ns=(status.st_atime_ns, status.st_mtime_ns))
+    fd = _open(source)
+    if fd < 0:
+        return
+    try:
+        data = _read(fd)
+        cleaned, removed = secret_removal.remove_secrets(os.path.basename(source), data)
+        result.removed_secrets |= dict.fromkeys(removed)
+        if cleaned is not None:
+            _create(copy, (cleaned,), os.fstat(fd))
+    finally:
+        os.close(fd)
 
 
 def copy_file(source: str, copy: str) -> None:
     """Copy bytes, permissions and times: with a new mtime of the index, git would miss edits of the same second."""
+    fd = _open(source)
+    if fd < 0:
+        return
     try:
-        fd = os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+        _create(copy, iter(lambda: os.read(fd, 1 << 20), b""), os.fstat(fd))
+    finally:
+        os.close(fd)
+
+
+def _open(source: str) -> int:
+    """Open a file to copy; return -1 if it is missing, such as a temporary file that git renamed."""
+    try:
+        return os.open(source, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
-        return  # git renamed a temporary file
+        return -1
+
+
+def _read(fd: int) -> bytes:
+    return b"".join(iter(lambda: os.read(fd, 1 << 20), b""))
+
+
+def _create(path: str, chunks: "Iterable[bytes]", source: os.stat_result) -> None:
+    """Create a file with this content, and with permissions and times of its source."""
+    fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 | source.st_mode & 0o777)
     try:
-        status = os.fstat(fd)
-        out = os.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600 | status.st_mode & 0o777)
-        try:
-            while chunk := os.read(fd, 1 << 20):
-                os.write(out, chunk)
-            os.utime(out, ns=(status.st_atime_ns, status.st_mtime_ns))
-        finally:
-            os.close(out)
+        for chunk in chunks:
+            os.write(fd, chunk)
+        os.utime(fd, ns=(source.st_atime_ns, source.st_mtime_ns))
     finally:
         os.close(fd)
 

@@ -82,9 +82,7 @@ def preview_spec(prepared: PreparedRun, environ: dict[str, str]) -> SessionSpec:
     folder = f"{prepared.store.sessions}/{SESSION_PLACEHOLDER}"
     paths = (prepared.location.root, *prepared.overlays)
     roots = tuple(Root(path, f"{folder}/roots/{n}/upper", f"{folder}/roots/{n}/work") for n, path in enumerate(paths))
-    caches = tuple(
-        Root(path, f"{folder}/caches/{n}/upper", f"{folder}/caches/{n}/work") for n, path in enumerate(prepared.caches)
-    )
+    caches = tuple(Root(path, f"{folder}/caches/{n}", f"{folder}/caches/{n}.work") for n, path in enumerate(prepared.caches))
     git = prepared.location.git
     dirs: tuple[PrivateGitDir, ...] = ()
     if git is not None:

@@ -2,6 +2,7 @@
 
 import binascii
 import os
+import stat
 
 from agent_dev.paths import expand, is_below
 from agent_dev.sandbox import credentials, preflight, tool_credentials
@@ -148,7 +149,7 @@ def _outermost(paths: list[str]) -> tuple[str, ...]:
 
 def _reason_not_shown(path: str, prepared: "PreparedRun", *, is_cache: bool) -> str | None:
     """Return None to show the path, "" if it does not exist, otherwise why it is not shown."""
-    if not is_below(path, prepared.machine.home) or not (os.path.isdir(path) or (os.path.isfile(path) and not is_cache)):
+    if not _can_be_shown(path, is_cache=is_cache) or not is_below(path, prepared.machine.home):
         return ""
     if credentials.is_credential(path, prepared.machine.home):
         return "contains only credentials; use `ro:` to show it anyway"
@@ -163,6 +164,15 @@ def _reason_not_shown(path: str, prepared: "PreparedRun", *, is_cache: bool) -> 
         ):
             return "the agent home has a link or file at this path"
     return None if _is_mount_point_or_absent(path_in_home) else "the agent home already has it"
+
+
+def _can_be_shown(path: str, *, is_cache: bool) -> bool:
+    """Return whether there is a directory, or for tools a file. One call for each path: most of a hundred do not exist."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISDIR(mode) or (stat.S_ISREG(mode) and not is_cache)
 
 
 def _is_mount_point_or_absent(path: str) -> bool:

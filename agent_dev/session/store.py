@@ -340,10 +340,10 @@ def _copy_attributes(path: str, copy: str) -> None:
 
 def add_cache(session: Session, number: int, path: str) -> Root:
     """Create a temporary upper and work directory for a package cache."""
-    folder = f"{session.folder}/caches/{number}"
-    os.makedirs(f"{folder}/upper", 0o700)
-    os.mkdir(f"{folder}/work", 0o700)
-    return Root(path, f"{folder}/upper", f"{folder}/work")
+    upper = f"{session.folder}/caches/{number}"
+    os.makedirs(upper, 0o700)
+    os.mkdir(f"{upper}.work", 0o700)  # not in a directory with it: at the start, each new directory takes time
+    return Root(path, upper, f"{upper}.work")
 
 
 def write_record(session: Session, record: Record, *, is_durable: bool = False) -> None:

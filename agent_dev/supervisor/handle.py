@@ -8,6 +8,7 @@ import gc
 import marshal
 import os
 
+from agent_dev import import_cache
 from agent_dev.errors import CannotStart, InvalidConfiguration
 from agent_dev.linux import process, signals, streams
 from agent_dev.sandbox.supervisor_interface import CommandLogSummary
@@ -100,6 +101,7 @@ def _serve(options: SupervisorOptions) -> None:
         from agent_dev.supervisor.rename_service import RenameService  # without a policy, exec_service is not loaded
 
         RenameService(options.findings).run()
+    import_cache.import_supervisor()
     from agent_dev.supervisor.exec_service import ExecService
 
     ExecService(options).run()

@@ -15,7 +15,7 @@ from tests.harness.scale import seeded_random
 SOURCE = Path(__file__).parents[3] / "agent_dev"
 USE = "from agent_dev import import_cache\nimport_cache.use()\n"
 COMMON = "import_cache.import_common()\nimport agent_dev.cli.main\n"
-START = f"{COMMON}import_cache.import_start()\nfor name in import_cache._START:\n    __import__(name)\n"
+START = f"{COMMON}import_cache.import_start()\nfor name in import_cache._GROUPS[1]:\n    __import__(name)\n"
 COUNT = START + textwrap.dedent(
     """
     import sys
@@ -177,7 +177,7 @@ def test_what_only_one_command_needs_is_not_imported_by_each_start(program: Path
 def test_a_start_imports_nothing_that_is_not_listed(program: Path) -> None:
     """Let the program start an agent in this copy, and list what its own process imported beyond the two groups."""
     listed = python(
-        program, "-P", "-c", f"{USE}print(*(name for group in import_cache._CachedLoader.groups for name in group[0]))"
+        program, "-P", "-c", f"{USE}print(*(name for group in import_cache._CachedLoader.head[0][:2] for name in group[0]))"
     )
     (program / "profiles").symlink_to(SOURCE.parent / "profiles")
     script = program / "start.py"
@@ -211,7 +211,7 @@ def test_a_start_imports_nothing_that_is_not_listed(program: Path) -> None:
 
 
 def test_a_start_without_the_package_of_a_module_is_imported_as_usual(program: Path) -> None:
-    wrong = "(['agent_dev.value', 'agent_dev.network.published.listeners'], [])"
+    wrong = "(['agent_dev.value', 'agent_dev.network.published.listeners'], [], [])"
     python(program, "-P", "-c", f"{USE}import_cache._list_groups = lambda: {wrong}\nimport_cache.renew()")
     assert counts(program)[2]
     renew(program)

@@ -74,23 +74,23 @@ def test_a_branch_switched_during_the_copy_leaves_no_unborn_head(
     git(root, "branch", "-m", "main")
     git(root, "worktree", "add", "-q", "--detach", "../side")
     git(root, "checkout", "-q", "-b", "passing")
-    user, copy = root.parent / place, private_copy.copy_file
+    user, copy = root.parent / place, private_copy._copy_text
     switched: list[str] = []
 
-    def switch_now(source: str, target: str) -> None:
+    def switch_now(source: str, target: str, result: private_copy.PrivateCopy) -> None:
         if Path(target).name != "HEAD" or ("worktrees" in target) != (place == "side") or switched:
-            copy(source, target)
+            copy(source, target, result)
             return
         switched.append(target)
         if place == "side":
             git(user, *switch.split())
-            copy(source, target)
+            copy(source, target, result)
         else:
-            copy(source, target)
+            copy(source, target, result)
             git(user, *switch.split())
             git(user, "branch", "-q", "-D", "passing")
 
-    monkeypatch.setattr(private_copy, "copy_file", switch_now)
+    monkeypatch.setattr(private_copy, "_copy_text", switch_now)
     private = PrivateClone(root).copy
 
     (head,) = switched
@@ -125,13 +125,13 @@ def test_an_unborn_head_stays_unborn(root: Path) -> None:
 
 def test_a_file_deleted_during_the_copy_stops_nothing(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (root / ".git/fleeting").touch()
-    copy = private_copy.copy_file
+    copy = private_copy._copy_text
 
-    def vanish(source: str, target: str) -> None:
+    def vanish(source: str, target: str, result: private_copy.PrivateCopy) -> None:
         (root / ".git/fleeting").unlink(missing_ok=True)
-        copy(source, target)
+        copy(source, target, result)
 
-    monkeypatch.setattr(private_copy, "copy_file", vanish)
+    monkeypatch.setattr(private_copy, "_copy_text", vanish)
 
     commit(PrivateClone(root).enter(), "works")
 
