@@ -75,7 +75,8 @@ def _chain_at(path: str, count: int) -> str:
         return ChainEnd().chain
     try:
         with open(path, "rb") as file:
-            line = next((line for number, line in enumerate(file, 1) if number == count), b"{}")
+            line = hash_chain.find_near_end(file.fileno(), count)
+            line = line or next((line for number, line in enumerate(file, 1) if number == count), b"{}")
         return str(json.loads(line)["chain"])
     except (OSError, ValueError, KeyError, TypeError):
         return ""

@@ -85,6 +85,13 @@ def _end(fd: int) -> ChainEnd | None:
     return None
 
 
+def find_near_end(fd: int, number: int) -> bytes:
+    """Return the line with a number, if it is near the end of a log; b"" if it is not, without reading the rest."""
+    tail = os.pread(fd, _TAIL, max(0, os.fstat(fd).st_size - _TAIL))
+    _, found, rest = tail.rpartition(b'\n{"n": %d, ' % number)
+    return found[1:] + rest.partition(b"\n")[0] if found else b""
+
+
 def _drop_half_line(fd: int) -> None:
     """Remove the incomplete last line that a killed process left."""
     size = os.fstat(fd).st_size

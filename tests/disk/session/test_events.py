@@ -166,3 +166,15 @@ def test_problems_of_a_rollback_are_logged_in_short(session: store.Session) -> N
         assert "990 more" in json.dumps(json.loads(line)[key])
     assert events.limit_problems(problems[:1])[0].startswith("nnn")
     assert events.limit_problems(("short", "one")) == ["short", "one"]
+
+
+def test_the_chain_of_any_line_is_found_near_the_end_and_far_from_it(tmp_path: Path) -> None:
+    log, chains = hash_chain.LogWriter(str(tmp_path / "log")), [hash_chain.ChainEnd().chain]
+    for number in range(1000):
+        log.write([{"argv": ['a\n{"n": 3, ' + "x" * 100]}])
+        chains.append(log.end.chain)
+        assert log.end.count == number + 1
+    assert (tmp_path / "log").stat().st_size > 2 * hash_chain._TAIL
+    for number in (0, 1, 2, 3, 500, 999, 1000):
+        assert events._chain_at(str(tmp_path / "log"), number) == chains[number]
+    assert events._chain_at(str(tmp_path / "log"), 1001) == ""
