@@ -10,6 +10,7 @@ from agent_dev.config.validators import (
     check_agent_home,
     check_alerts,
     check_command,
+    check_conversations,
     check_detach_key,
     check_engines,
     check_file_texts,
@@ -218,7 +219,8 @@ _AGENT: "dict[str, Check]" = {  # AgentEntry, config/agent_entry.py
     "instructions_set": check_variables,
     "instructions_files": check_file_texts,
     "seed": check_home_files,
-    **dict.fromkeys(("runs_as_root", "nests"), check_flag),
+    "conversations": check_conversations,
+    **dict.fromkeys(("resume_interactive", "runs_as_root", "nests"), check_flag),
 }
 
 

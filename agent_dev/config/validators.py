@@ -175,6 +175,18 @@ def check_path_in_home(found: CheckResults, key: str, node: Node) -> str | None:
     return "/".join(part for part in parts if part not in ("", "."))
 
 
+def check_conversations(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return `PATH#KEY`: a path relative to a home, with {conversation}, and a key of the files."""
+    text = check_path_in_home(found, key, node)
+    if text is None:
+        return None
+    path, _, name = text.partition("#")
+    if "{conversation}" in path and name:
+        return text
+    found.add_problem(node, key, f"{text} must be PATH#KEY, with {{conversation}} in the path")
+    return None
+
+
 def check_agent_home(found: CheckResults, key: str, node: Node) -> str | None:
     """Return a path that may contain {profile} and {project}, except in its first component."""
     path = check_path(found, key, node)

@@ -51,9 +51,9 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     agent = "" if request.kind == COMMAND else request.arguments[0]
     settings, notices = _settings(request, agent, home, location.root)
     settings, found = _with_instructions(settings, agent, location.root)
-    profile = settings.profile
-    _check_request(request, agent, settings)
-    agent_home = os.path.realpath(plan.agent_home_path(profile, home, location.root))
+    agent_home = os.path.realpath(plan.agent_home_path(settings.profile, home, location.root))
+    settings, anew = _with_conversation(settings, request, agent_home, location.root)
+    profile = _checked_profile(request, agent, settings)
     homes = os.path.realpath(plan.agent_homes_folder(profile, home)) if "{" in profile.home else agent_home
     overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
     prepared = PreparedRun(
@@ -77,7 +77,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
         masked_views=(),
         shared_sockets=(),
         hidden=(),
-        notices=notices,
+        notices=(*notices, *anew),
         agent_files=found.files if found else (),
         seeds=found.seeds if found else (),
     )
@@ -89,14 +89,15 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     return prepared
 
 
-def _check_request(request: RunRequest, agent: str, settings: Settings) -> None:
-    """Raise UsageError for options that have no effect with the profile's network, UnknownAgent for an unknown word."""
+def _checked_profile(request: RunRequest, agent: str, settings: Settings) -> Profile:
+    """Return the profile. Raises UsageError for options without an effect on its network, UnknownAgent for an unknown word."""
     profile = settings.profile
     flag = "--allow" if request.options.allow else "--deny" if request.options.deny else ""
     if flag and profile.net not in GATEWAY_NETS:
         raise UsageError(message=f"{flag} has no effect with net: {profile.net}", hint="--net allow")
     if request.kind == AGENT:
         _require_known(agent, settings, request.options.profile_file)
+    return profile
 
 
 def _require_known(agent: str, settings: Settings, profile_file: str) -> None:
@@ -172,6 +173,18 @@ def _with_instructions(settings: Settings, agent: str, root: str) -> "tuple[Sett
     found = agent_instructions.agent_instructions(profile, root)
     with_variables = settings.replace(profile=profile.replace(set=(*profile.set, *found.variables)))
     return with_variables, found
+
+
+def _with_conversation(settings: Settings, request: RunRequest, agent_home: str, root: str) -> tuple[Settings, tuple[str, ...]]:
+    """Return the settings with the words that continue the agent's conversation, and a notice if it cannot continue."""
+    profile = settings.profile
+    if not request.continues or request.command or not profile.command or profile.name != request.arguments[0]:
+        return settings, ()
+    from agent_dev.home import conversations  # only to resume
+
+    has_terminal = request.terminal is not None or (os.isatty(0) and os.isatty(1))
+    is_interactive = has_terminal and not (request.options.prompt or request.review_notes)
+    return conversations.with_conversation(settings, agent_home, root, is_interactive=is_interactive)
 
 
 def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ class PreparedRun(Value):
     masked_views: tuple[tuple[str, tuple[MaskEntry, ...]], ...]  # of tools, caches and `ro`: path, masks for its credentials
     shared_sockets: tuple[SharedSocket, ...]
     hidden: tuple[tuple[str, str], ...]  # tool directories not shown, with reasons
-    notices: tuple[str, ...]  # notices about untrusted settings of the repository
+    notices: tuple[str, ...]  # about untrusted settings of the repository, and a conversation that cannot continue
     upstream_ca: str = ""  # the real path of a file with authorities that agents trust besides the system's
     trust_bundle: str = ""  # a file with these and the system's
     stand_ins: tuple[tuple[str, str], ...] = ()  # variables inside and their stand-in keys, if there are credentials

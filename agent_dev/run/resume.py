@@ -190,6 +190,7 @@ def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:
     again = RunRequest(tuple(map(str, arguments)), merged, request.environ, kind)
     again = again.replace(continues=request.continues, review_notes=request.review_notes, command=request.command)
     again = again.replace(agent_arguments=request.agent_arguments, forks=listed.record.get("forked", False))
+    again = again.replace(terminal=request.terminal)
     return prepare_run(again)
 
 

@@ -45,6 +45,7 @@ class AnyModel(TestServer):
     """A model server as a context manager. `paths`: the requested paths; `has_called`: the command was run by a tool.
 
     `has_instructions`: a request had the text that tells an agent how its sandbox works. `keys`: those of the requests.
+    `last`: the body of the last request.
     """
 
     def __init__(self, command: str, text: str = "A title", *, agents: int = 1) -> None:
@@ -53,6 +54,7 @@ class AnyModel(TestServer):
         self.command, self.text = command, text
         self.paths: list[str] = []
         self.keys: set[str] = set()
+        self.last = b""
         self.tools: set[str] = set()
         self.has_called = False
         self.has_instructions = False
@@ -226,6 +228,7 @@ class _Handler(QuietHandler, BaseHTTPRequestHandler):
         model, path = self.server.model, self.path.partition("?")[0]
         text = self._body() or b"{}"
         body = json.loads(text)
+        model.last = text
         model.has_instructions |= INSTRUCTIONS in text
         model.paths.append(f"POST {self.path}")
         model.keys.add(self.headers.get("x-api-key") or self.headers.get("Authorization", "").removeprefix("Bearer "))

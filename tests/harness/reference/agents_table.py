@@ -19,8 +19,9 @@ system's. Your registry and its certificates are used, but not your tokens.
 
 `agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. `agent-dev resume`
 continues its conversation (`--fresh`: a new one), with the options of the first run that the profile lists in `repeat`, such as
-`--model`, and without its prompt; `agent-dev resume SESSION -- OPTIONS` gives others. The login of an agent stays in the agent
-home (`home --reset --keep-login` keeps it). `agent-dev home --import` copies files of your own, if you select them.
+`--model`, and without its prompt; `agent-dev resume SESSION -- OPTIONS` gives others. If the agent cannot continue its
+conversation, a line says so, and a new one begins. The login of an agent stays in the agent home (`home --reset --keep-login`
+keeps it). `agent-dev home --import` copies files of your own, if you select them.
 
 | agent | package | needs | prompt | without a terminal | continues with | instructed | as root | nests |
 |---|---|---|---|---|---|---|---|---|
@@ -86,6 +87,7 @@ def _row(*cells: str) -> str:
 
 def _properties(one: AgentEntry) -> tuple[str, ...]:
     resume = _code(one.resume) + (f"; after `fork`: {_code(one.fork)}" if one.fork else "")
+    resume += ", at a terminal and without a prompt" if one.resume_interactive else ""
     words = (_code(one.prompt), _code(one.task or one.prompt), resume)
     is_instructed = bool(one.instructions or one.instructions_set or any("{instructions}" in text for _, text in one.seed))
     return (_package(one), _needs(one), *words, _yes(is_instructed), _yes(one.runs_as_root), _yes(one.nests))

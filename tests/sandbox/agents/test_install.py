@@ -314,6 +314,48 @@ def test_a_task_that_cannot_continue_is_refused(agent_dev: AgentDev, registry: R
         assert "--standing|--again|--say|more" in terminal.text()
 
 
+def write_conversation(agent_dev: AgentDev, name: str) -> None:
+    """Write a conversation in the repository into the agent home."""
+    folder = agent_dev.agent_home / ".noder"
+    folder.mkdir(exist_ok=True)
+    (folder / f"{name}.json").write_text(json.dumps({"cwd": str(agent_dev.repo)}))
+
+
+NAMED = 'conversations: ".noder/{conversation}.json#cwd"\n  resume: [--go, "{conversation}"]'
+
+
+def test_a_resumed_agent_continues_a_conversation_by_its_id(agent_dev: AgentDev, registry: Registry) -> None:
+    write_profile(agent_dev, "noder", PROFILES["noder"].replace("resume: [--again]", NAMED) + "  repeat: [--model=]\n")
+    install_logger(agent_dev, registry)
+    agent_dev("--no-merge", "noder", "--model", "x", "fix it")
+    anew = f"agent-dev: no conversation of noder in {agent_dev.repo} was found: this is a new one\n"
+    assert anew in agent_dev("--no-merge", "resume").stderr
+    write_conversation(agent_dev, "abc1")
+    done = agent_dev("--no-merge", "resume")
+    assert (done.stdout, "new one" in done.stderr) == ("--standing|--go|abc1|--model|x\n", False)
+    assert agent_dev("--no-merge", "resume", "--", "--model", "y").stdout == "--standing|--go|abc1|--model|y\n"
+    fresh = agent_dev("--no-merge", "resume", "--fresh")
+    assert (fresh.stdout, "new one" in fresh.stderr) == ("--standing|--model|x|fix it\n", False)
+
+
+def test_a_conversation_that_needs_a_terminal_and_no_prompt(agent_dev: AgentDev, registry: Registry) -> None:
+    """The agent begins a new one if it gets a prompt, or has no terminal, and a line says so."""
+    profile = PROFILES["noder"].replace("resume: [--again]", f"{NAMED}\n  resume_interactive: true")
+    write_profile(agent_dev, "noder", profile)
+    install_logger(agent_dev, registry)
+    agent_dev("--no-merge", "noder")
+    write_conversation(agent_dev, "abc1")
+    anew = "noder continues its conversation only at a terminal and without a prompt: this is a new one"
+    for options, given, is_new in (((), "--go|abc1", False), (("-p", "more"), "--say|more", True)):
+        argv: list[str | Path] = [PROGRAM, "--no-merge", *options, "resume"]
+        with Terminal(argv, rows=30, cols=160, cwd=agent_dev.repo, env=agent_dev.terminal_environment()) as terminal:
+            assert terminal.wait_exit() == 0
+            shown = terminal.text()
+        assert (f"--standing|{given}\n" in shown, anew in shown) == (True, is_new), shown
+    done = agent_dev("--no-merge", "resume")
+    assert (done.stdout, anew in done.stderr) == ("--standing\n", True)
+
+
 def test_the_value_of_an_env_option_stays_as_typed(agent_dev: AgentDev) -> None:
     done = agent_dev("--env", "TEXT=~/x {root} {home}", "--", "printenv", "TEXT")
     assert done.stdout == "~/x {root} {home}\n"

@@ -33,6 +33,8 @@ PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
 # The task of Codex, Kilo and OpenCode begins with a subcommand, after which the conversation continues. Codex, pi and Qwen ask
 # the scripted model only with the options of their first run.
 COPIED = ("codex", "kilo", "opencode", "pi", "qwen")
+# Continued at a terminal after a task without one. Claude Code and Grok do not find such a task there.
+CONTINUED = ("cline", "codex", "continue", "copilot", "gemini", "kilo", "kimi", "opencode", "pi", "qwen")
 PASTING = {  # the text by which an agent shows an image that was pasted
     "claude": "[Image #1]",
     "gemini": ".png",
@@ -165,6 +167,22 @@ def test_ctrl_v_pastes_an_image(installed: AgentDev, agent: str, tmp_path: Path)
             terminal.wait_exit()
     assert installed("discard", "pasted").returncode == 0
     assert any("image/png" in call for call in clipboard.calls())
+
+
+def test_it_continues_its_conversation_at_a_terminal(installed: AgentDev, agent: str) -> None:
+    """After `resume`, the model gets the first prompt, too. Tried for the agents in CONTINUED."""
+    if agent not in CONTINUED:
+        return
+    with AnyModel(SHOWN, SETUPS[agent]("").text) as model:
+        setup, words = setup_for(agent, model, installed)
+        assert installed("--no-merge", "--name", "asked", *words, timeout=240).returncode == 0
+        argv: list[str | Path] = [PROGRAM, "--no-merge", *setup.options(), "resume", "asked"]
+        with Terminal(argv, rows=30, cols=100, env=installed.terminal_environment(), cwd=installed.repo) as terminal:
+            interactive.send_prompt(terminal, "and another")
+            interactive.wait_until(terminal, lambda: b"and another" in model.last, 120)
+            assert b"make a file" in model.last, "the conversation goes on"
+            interactive.leave(terminal)
+    assert installed("discard", "asked").returncode == 0
 
 
 def test_a_copy_goes_on_without_a_terminal(installed: AgentDev, agent: str) -> None:

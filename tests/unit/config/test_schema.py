@@ -48,6 +48,7 @@ GOOD = [
     ("overlay", listed("~/src"), ("~/src",)),
     ("install", text("npm install x\n"), "npm install x"),
     ("extends", text("claude"), "claude"),
+    ("agent", mapping(conversations=text(".x/{conversation}.json#cwd")), (("conversations", ".x/{conversation}.json#cwd"),)),
     ("merge", plain("false", "false"), False),
     ("merge", plain("true", "true"), True),
 ]
@@ -100,6 +101,14 @@ BAD = [
     ("merge", EMPTY, "merge: must be true or false, without quotes"),
     ("tool", text("x"), "tool: unknown key (did you mean tools?)"),
     ("qqq", text("x"), "qqq: unknown key"),
+    *(
+        ("agent", mapping(conversations=text(word)), f"agent.conversations: {word} {problem}")
+        for word, problem in (
+            (".x/{conversation}.json", "must be PATH#KEY, with {conversation} in the path"),
+            (".x/one.json#{conversation}", "must be PATH#KEY, with {conversation} in the path"),
+            ("/x/{conversation}.json#cwd", "is not relative to the home, or contains .."),
+        )
+    ),
     ("state", text("/x"), "state: belongs in config.yaml, not in a profile"),
 ]
 
