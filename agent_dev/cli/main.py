@@ -127,10 +127,11 @@ def _run_transaction(rest: list[str], options: RunOptions, environ: dict[str, st
 
 
 def _refuse_run_options(word: str, options: RunOptions) -> None:
-    """Raise UsageError if a subcommand is given an option of a new run."""
-    if word in _VERBS and (options.record or (word != "resume" and (options.detachable or options.detach))):
-        given = "--record" if options.record else "--detach" if options.detach else "--detachable"
-        raise UsageError(message=f"{word}: {given} is only for a new run", hint="agent-dev --help")
+    """Raise UsageError if a subcommand is given an option of a run."""
+    if word in _VERBS and word != "resume" and (options.record or options.detachable or options.detach):
+        given = "--record FILE" if options.record else "--detach" if options.detach else "--detachable"
+        name = given.partition(" ")[0]
+        raise UsageError(message=f"{word}: {name} is only for a run and for resume", hint=f"agent-dev {given} resume")
     if options.worktree and word in SUBCOMMANDS and word != "run":
         raise UsageError(message=f"{word}: --worktree is only for a new run", hint="agent-dev --worktree NAME AGENT")
 

@@ -118,7 +118,8 @@ def end_session(end: frontend.ReviewEnd, session: str, context: CommandContext, 
         return
     notes = saved_selection.load_notes(one.session.folder)
     text = format_notes(notes, one.record["roots"])
-    request = RunRequest((), options.replace(prompt=""), context.environ, COMMAND, continues=True, review_notes=text.encode())
+    options = options.replace(prompt="", record="")  # the file of the first run's recording exists
+    request = RunRequest((), options, context.environ, COMMAND, continues=True, review_notes=text.encode())
     resume_session(one, request)
 
 
@@ -149,7 +150,7 @@ def _is_detachable(one: ListedSession, request: RunRequest) -> bool:
     if may_detach(request.options, request.environ):
         return True
     was_detachable = any(one.record["options"].get(name) for name in ("detachable", "detach"))
-    return was_detachable and all(map(is_foreground_terminal, range(3)))
+    return was_detachable and not request.options.record and all(map(is_foreground_terminal, range(3)))
 
 
 def print_next_commands(outcome: RunOutcome) -> None:

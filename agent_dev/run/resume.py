@@ -13,7 +13,7 @@ from agent_dev.git import passed_config_files
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.overlay.lower_snapshot_request import PriorChanges
 from agent_dev.paths import RUN
-from agent_dev.run import execute, new_session, services, shown_paths
+from agent_dev.run import execute, new_session, run, services, shown_paths
 from agent_dev.run import job as run_job
 from agent_dev.run.prepare import prepare_run, repeatable_options, require_prompt
 from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
@@ -104,8 +104,13 @@ def _possible_prompt(listed: ListedSession, request: RunRequest) -> tuple[str, .
 
 def _start(job: run_job.RunJob, request: RunRequest, notice: "Notice") -> run_job.RunOutcome:
     setup = launch.SetupProcess(terminal=request.terminal)
-    services.start_helpers(setup, job.prepared, job.session, request.environ)
-    return execute.run_job(job, setup, notice)
+    try:
+        run.begin_recording(setup, request)
+        services.start_helpers(setup, job.prepared, job.session, request.environ)
+        return execute.run_job(job, setup, notice)
+    except BaseException:
+        run.abandon(setup, request)
+        raise
 
 
 def _with_notes(parts: plan.SessionSpec, notes: bytes, notice: "Notice") -> plan.SessionSpec:

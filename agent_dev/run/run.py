@@ -30,19 +30,29 @@ def run(
     except SYSTEM_ERRORS as error:
         raise agent_not_started(error) from None
     try:
-        if request.options.record:
-            from agent_dev.sandbox.terminal import recording_file  # rare
-
-            recording_file.begin(setup.terminal, request.options.record)
+        begin_recording(setup, request)
         try:
             from agent_dev.run import new_session  # most of the launch path, while the setup process works
         except SYSTEM_ERRORS as error:
             raise agent_not_started(error) from None
         return new_session.start_and_wait(request, setup, notice, before)
     except BaseException:
-        setup.kill()
-        if request.options.record:
-            from agent_dev.sandbox.terminal import recording_file  # rare
-
-            recording_file.remove_unused(setup.terminal, request.options.record)
+        abandon(setup, request)
         raise
+
+
+def begin_recording(setup: launch.SetupProcess, request: "RunRequest") -> None:
+    """Begin the recording that a run asks for. Raises CannotStart."""
+    if request.options.record:
+        from agent_dev.sandbox.terminal import recording_file  # rare
+
+        recording_file.begin(setup.terminal, request.options.record)
+
+
+def abandon(setup: launch.SetupProcess, request: "RunRequest") -> None:
+    """Kill the setup process of a run that did not start, and remove its empty recording."""
+    setup.kill()
+    if request.options.record:
+        from agent_dev.sandbox.terminal import recording_file  # rare
+
+        recording_file.remove_unused(setup.terminal, request.options.record)

@@ -4,7 +4,8 @@ import json
 from pathlib import Path
 
 from tests.expect.reviews import EDIT, review, work
-from tests.harness.program import AgentDev
+from tests.harness.program import PROGRAM, AgentDev
+from tests.harness.terminal import Terminal
 
 # Called again with notes it shows where they are, and does something else.
 AGENT = f'if [ -n "$AGENT_DEV_REVIEW_NOTES" ]; then cp "$AGENT_DEV_REVIEW_NOTES" notes.md; echo again >again.py; else {EDIT}; fi'
@@ -45,6 +46,28 @@ def test_notes_resume_the_agent_after_the_selection_was_applied(shop: AgentDev, 
         terminal.wait_for("no notes yet")
         terminal.keys("q")
         terminal.wait_exit()
+
+
+def test_notes_are_sent_after_a_recorded_run(shop: AgentDev, tmp_path: Path) -> None:
+    """The file of its recording exists then, and is neither an error nor continued."""
+    cast = tmp_path / "run.cast"
+    argv: list[str | Path] = [PROGRAM, "--record", cast, "--", "sh", "-c", AGENT]
+    with Terminal(argv, rows=24, cols=80, env=shop.terminal_environment(), cwd=shop.repo) as terminal:
+        terminal.wait_for("c apply")
+        terminal.wait_quiet()
+        before = cast.read_bytes()
+        terminal.keys("m")
+        terminal.wait_for("note to the agent:")
+        terminal.send("again\r")
+        terminal.wait_for("1 note (M: send back")
+        terminal.keys("M")
+        terminal.wait_for("Send 1 note back to the agent?")
+        terminal.keys("right", "enter")
+        terminal.wait_for(lambda shown: "+  again.py" in shown)
+        terminal.wait_quiet()
+        terminal.keys("q")
+        assert terminal.wait_exit() == 0
+    assert cast.read_bytes() == before
 
 
 def test_notes_that_were_not_sent_are_there_in_the_next_review(shop: AgentDev) -> None:

@@ -10,8 +10,8 @@ from tests.harness.program import AgentDev, wait_until
     [
         (("--detachable", "--", "true"), "--detachable needs a terminal"),
         (("--detach", "--record", "file", "--", "true"), "--record cannot be combined with"),
-        (("--detach", "status"), "status: --detach is only for a new run"),
-        (("--detachable", "stop"), "stop: --detachable is only for a new run"),
+        (("--detach", "status"), "status: --detach is only for a run"),
+        (("--detachable", "stop"), "stop: --detachable is only for a run"),
         (("--detach", "tx", "--", "true"), "tx: --detach is only for a run"),
         (("tx", "--detachable", "--", "true"), "tx: --detachable is only for a run"),
         (("attach",), "attach needs a terminal"),

@@ -164,7 +164,52 @@ def test_a_recording_without_a_terminal_is_refused(agent_dev: AgentDev, cast: Pa
     assert not cast.exists()
 
 
-@pytest.mark.parametrize(("words", "code"), [(["sessions"], 2), (["tx", "true"], 125)], ids=["sessions", "tx"])
+def resumed(agent_dev: AgentDev, cast: Path, *words: str, options: tuple[str, ...] = ()) -> Terminal:
+    """Run the newest session again with a recording as the only program of a terminal."""
+    argv: list[str | Path] = [PROGRAM, "--no-merge", *options, "--record", cast, "resume", *words]
+    return Terminal(argv, env=agent_dev.terminal_environment(), cwd=agent_dev.repo)
+
+
+def test_a_resumed_run_is_recorded(agent_dev: AgentDev, cast: Path) -> None:
+    agent_dev.do("--", "sh", "-c", "echo x >>made; echo lines $(wc -l <made)")
+    with resumed(agent_dev, cast) as terminal:
+        terminal.wait_exit()
+    assert "lines 2" in replay(cast)
+    assert agent_dev.changes() == {"made": "added"}
+
+
+def test_a_resumed_run_that_cannot_record_changes_nothing(agent_dev: AgentDev, cast: Path) -> None:
+    agent_dev.do("--name", "one", "--", "touch", "made")
+    with resumed(agent_dev, cast, "--", "no-such-command-anywhere") as terminal:
+        assert terminal.wait_exit() == 127
+    assert not cast.exists()
+    cast.write_text("mine")
+    with resumed(agent_dev, cast, "--", "touch", "other") as terminal:
+        assert terminal.wait_exit() == 125
+        assert "file exists" in terminal.text()
+    assert cast.read_text() == "mine"
+    done = agent_dev("--record", cast, "resume", "--", "touch", "other")
+    assert (done.returncode, "there is no terminal to record" in done.stderr) == (125, True)
+    assert ([row["state"] for row in agent_dev.sessions()], agent_dev.changes("one")) == (["waiting"], {"made": "added"})
+
+
+def test_a_recorded_resume_of_a_detachable_session_is_attached(agent_dev: AgentDev, cast: Path) -> None:
+    """It could be detached before, but only one terminal can be recorded."""
+    agent_dev.do("--detach", "--", "touch", "made")
+    wait_until(lambda: agent_dev.sessions()[0]["state"] == "waiting", "it ended")
+    with resumed(agent_dev, cast, "--", "echo", "again") as terminal:
+        assert terminal.wait_exit() == 0
+    assert "again" in replay(cast)
+    with resumed(agent_dev, cast.with_name("other.cast"), options=("--detachable",)) as terminal:
+        assert terminal.wait_exit() == 2
+        assert "--record cannot be combined" in terminal.text()
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [(["sessions"], 2), (["exec", "--", "true"], 2), (["shell"], 2), (["attach"], 2), (["tx", "true"], 125)],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
 def test_a_subcommand_does_not_record(agent_dev: AgentDev, cast: Path, words: list[str], code: int) -> None:
     done = agent_dev("--record", cast, *words)
     assert done.returncode == code
