@@ -12,7 +12,7 @@ from agent_dev.cli.screen import frontend
 from agent_dev.config.detachable import is_foreground_terminal, may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.diff.review_note import format_notes
-from agent_dev.errors import SUCCESS, AgentDevError
+from agent_dev.errors import SUCCESS, AgentDevError, RunUsageError, UsageError
 from agent_dev.merge import saved_selection, session_access
 from agent_dev.merge.review import open_review
 from agent_dev.overlay.labels import format_count
@@ -139,7 +139,10 @@ def resume_session(one: ListedSession, request: RunRequest) -> int:
 def _resume(one: ListedSession, request: RunRequest) -> RunOutcome:
     from agent_dev.run import resume  # the launch path: not needed by a review
 
-    outcome = resume.resume(session_access.lock_ended(one), request, notify)
+    try:
+        outcome = resume.resume(session_access.lock_ended(one), request, notify)
+    except UsageError as error:
+        raise RunUsageError(message=error.message, hint=error.hint) from None
     if request.review_notes:
         saved_selection.remove_notes(one.session.folder)  # sent
     return outcome

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from agent_dev.cli.console import warn
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import FAILURE, CannotStart, RecoveryRequired
+from agent_dev.errors import FAILURE, CannotStart, InvalidConfiguration, RecoveryRequired, RunUsageError
 from agent_dev.merge_engine import pending_marks
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext
@@ -25,7 +25,10 @@ def find_verb(group: str, verb: str) -> "Verb":
 
 
 def run_verb(target: tuple[str, str], argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
-    """Run a subcommand and return the exit code. CannotStart exits with 1: its own code is for runs. Raises AgentDevError."""
+    """Run a subcommand and return the exit code. Raises AgentDevError.
+
+    CannotStart exits with 1: its own code is for runs, of which `resume` is one.
+    """
     group, verb = target
     gc.set_threshold(100_000)  # tens of thousands of changes have no cycles; collecting them takes a tenth of a merge
     try:
@@ -35,6 +38,10 @@ def run_verb(target: tuple[str, str], argv: list[str], options: RunOptions, envi
     except CannotStart as error:
         if verb != "resume":
             error.code = FAILURE
+        raise
+    except InvalidConfiguration as error:
+        if verb == "resume":
+            raise RunUsageError(message=error.message, hint=error.hint) from None
         raise
 
 

@@ -304,7 +304,7 @@ def test_a_task_that_cannot_continue_is_refused(agent_dev: AgentDev, registry: R
     install_logger(agent_dev, registry)
     agent_dev("--no-merge", "noder")
     done = agent_dev("-p", "more", "resume")
-    assert (done.returncode, done.stdout) == (2, "")
+    assert (done.returncode, done.stdout) == (125, "")
     assert "without a terminal, noder cannot continue its conversation" in done.stderr
     agent_dev.do("--no-merge", "-p", "more", "resume", "--fresh")
     assert "do|more" in agent_dev.do("diff")

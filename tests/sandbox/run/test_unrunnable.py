@@ -64,7 +64,7 @@ def test_an_agent_without_a_terminal_needs_a_prompt_or_an_input(agent_dev: Agent
     assert agent_dev("droid", "mcp").stdout == "mcp\n"
     assert agent_dev("droid", input="do it").returncode == 0
     done = agent_dev("resume")
-    assert (done.returncode, done.stdout, done.stderr) == (2, "", f"{needs}resume\n")
+    assert (done.returncode, done.stdout, done.stderr) == (125, "", f"{needs}resume\n")
     assert agent_dev("resume", "--", "--auto", "low").stdout == "--resume --last --auto low\n"
 
 

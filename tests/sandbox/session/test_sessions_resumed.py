@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.harness.program import AgentDev, wait_until
 from tests.sandbox.waiting import end, state, waiting_agent
 
@@ -55,7 +57,7 @@ def test_other_options_need_an_agent(agent_dev: AgentDev) -> None:
     agent_dev("--", "touch", "new")
     done = agent_dev("resume", "--", "--model", "x")
     assert (done.returncode, done.stderr.splitlines()[-2:]) == (
-        2,
+        125,
         [
             "agent-dev: the session ran a command: only an agent takes other arguments",
             "agent-dev: hint: agent-dev resume SESSION -- COMMAND",
@@ -78,6 +80,40 @@ def test_a_session_that_cannot_be_resumed_is_unchanged(agent_dev: AgentDev) -> N
     agent_dev("--", "touch", "new")
     assert agent_dev("resume", "--", "no-such-command").returncode == 127
     assert (state(agent_dev), agent_dev.changes()) == (["waiting"], {"new": "added"})
+
+
+@pytest.mark.parametrize(
+    ("words", "config", "code"),
+    [
+        (("--allow", "x.test", "resume"), "", 125),
+        (("--profile", "missing.yaml", "resume"), "", 125),
+        (("--ro", "/no/such/path", "resume"), "", 125),
+        (("resume",), "unknown: 1", 125),
+        (("resume",), "ro: [/no/such/path]", 125),
+        (("--limit", "memory=x", "resume"), "", 2),
+        (("resume", "--unknown"), "", 2),
+        (("resume", "other"), "", 2),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_the_exit_code_of_a_refused_resume_is_that_of_a_run(
+    agent_dev: AgentDev, words: tuple[str, ...], config: str, code: int
+) -> None:
+    """Only the name of the session, and options of `resume` itself, can be wrong besides."""
+    agent_dev.do("--", "touch", "new")
+    file = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev/config.yaml"
+    file.parent.mkdir(parents=True)
+    file.write_text(f"{config}\n")
+    done = agent_dev(*words)
+    assert (done.returncode, done.stdout) == (code, ""), done.stderr
+    if words[-1] == "resume":
+        assert agent_dev(*words[:-1], "--", "true").returncode == code
+    file.unlink()
+    assert (state(agent_dev), agent_dev.changes()) == (["waiting"], {"new": "added"})
+
+
+def test_without_a_session_nothing_is_resumed(agent_dev: AgentDev) -> None:
+    assert agent_dev("resume").returncode == 1
 
 
 def test_a_resumed_agent_that_reverts_everything_leaves_nothing(agent_dev: AgentDev) -> None:
