@@ -38,8 +38,9 @@ def _run_inside(
     with tempfile.TemporaryDirectory(prefix="agent-dev-install-") as folder:
         own = find_registries(users.home_directory(environ), environ, options.ro)
         npmrc = _write_npmrc(f"{folder}/npmrc", own.npmrc)
-        if own.left_out:
-            notice(f"not passed, because they contain passwords or variables: {', '.join(own.left_out)}")
+        given = {word.partition("=")[0].upper() for word in options.env}
+        if left_out := [name for name in own.left_out if name not in given]:
+            notice(f"not passed, because they contain passwords or variables: {', '.join(left_out)}")
         inside = options.replace(
             directory=folder,
             home=agent.home,
@@ -47,7 +48,7 @@ def _run_inside(
             merge=False,
             name="",
             record="",
-            env=(*options.env, *own.env, *(f"NPM_CONFIG_USERCONFIG={path}" for path in npmrc)),
+            env=(*own.env, *(f"NPM_CONFIG_USERCONFIG={path}" for path in npmrc), *options.env),
             ro=(*options.ro, *own.files),
         )
         outcome = run.run(RunRequest(command, inside, environ, COMMAND), notice)

@@ -2,6 +2,7 @@
 
 import configparser
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from urllib.parse import urlsplit
@@ -22,6 +23,7 @@ _PIP = {
 }
 _FILES = ("NPM_CONFIG_CAFILE", "PIP_CERT", "NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
 _LARGEST = 1 << 20  # bytes
+_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\??\}")  # `?`: empty if it is not set
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,16 @@ def files_with_secrets(home: str, environ: dict[str, str], *, is_npm: bool) -> t
         has_secret = any(name.rpartition(":")[2] in _NPM_SECRETS for name in names)
         return (npmrc,) if has_secret or any(_has_secret(line.value) for line in _npm_lines(npmrc, home)) else ()
     return tuple(path for path in _pip_files(home, environ) if any(_has_secret(value) for _, value in _pip_rows((path,))))
+
+
+def variables_with_secrets(home: str, environ: dict[str, str], *, is_npm: bool) -> tuple[str, ...]:
+    """Return the names of variables with a password for npm's or pip's registries, or named in an npmrc: they are not passed."""
+    names = [*_NPM, *map(str.lower, _NPM)] if is_npm else list(_PIP.values())
+    found = [name for name in names if _has_secret(environ.get(name, ""))]
+    if is_npm:
+        lines = (line for line in _read(_npmrc(home, environ)).splitlines() if not line.lstrip().startswith((";", "#")))
+        found += (name for line in lines for name in _VARIABLE.findall(line) if name in environ and name != "HOME")
+    return tuple(dict.fromkeys(found))
 
 
 def _npmrc(home: str, environ: dict[str, str]) -> str:

@@ -7,7 +7,7 @@ from agent_dev.agents import catalogue
 from agent_dev.agents.catalogue import Agent
 from agent_dev.agents.install import install_agent
 from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
-from agent_dev.agents.registries import files_with_secrets
+from agent_dev.agents.registries import files_with_secrets, variables_with_secrets
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify, warn
 from agent_dev.config.options import RunOptions
@@ -56,8 +56,13 @@ def install_one(agent: Agent, version: str, options: RunOptions, environ: dict[s
 
 def _explain_secrets(agent: Agent, options: RunOptions, environ: dict[str, str]) -> None:
     """Say how the user's token or password for a registry gets into an installation, if they have one."""
-    home = users.home_directory(environ)
-    for path in files_with_secrets(home, environ, is_npm=bool(agent.entry.npm)):
-        if path not in options.ro:
-            shown = f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path
-            warn(f"hint: if your registry needs your token or password: agent-dev --ro {visible(shown)} install {agent.name}")
+    home, is_npm = users.home_directory(environ), bool(agent.entry.npm)
+    paths = (*options.ro, *files_with_secrets(home, environ, is_npm=is_npm))
+    given = tuple(name + (separator and "=…") for name, separator, _ in (word.partition("=") for word in options.env))
+    known = {word.removesuffix("=…") for word in given}
+    names = (*given, *(name for name in variables_with_secrets(home, environ, is_npm=is_npm) if name not in known))
+    if len({*paths}) == len({*options.ro}) and names == given:
+        return
+    shown = [f"~{path[len(home) :]}" if path.startswith(f"{home}/") else path for path in dict.fromkeys(paths)]
+    words = (*(f"--ro {visible(path)}" for path in shown), *(f"--env {visible(name)}" for name in names))
+    warn(f"hint: if your registry needs your token or password: agent-dev {' '.join(words)} install {agent.name}")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.agents.registries import files_with_secrets, find_registries
+from agent_dev.agents.registries import files_with_secrets, find_registries, variables_with_secrets
 
 
 def write(home: Path, npm: str = "", pip: str = "") -> tuple[Path, Path]:
@@ -66,3 +66,14 @@ def test_secrets_of_npm_are_found_by_name(tmp_path: Path, name: str) -> None:
     npmrc, _ = write(tmp_path, f"registry=https://npm.example/\n{name}=canary\n")
     assert files_with_secrets(str(tmp_path), {}, is_npm=True) == (str(npmrc),)
     assert files_with_secrets(str(tmp_path), {}, is_npm=False) == ()
+
+
+def test_secrets_in_variables_are_found_by_name(tmp_path: Path) -> None:
+    lines = ("//a/:_authToken=${TOKEN}", "//b/:_auth=${OTHER?}", "//c/:_auth=${UNSET}", "cafile=${HOME}/x", "; ${NOTE}")
+    write(tmp_path, "\n".join(lines))
+    secret, plain = "https://me:canary@example/", "https://example/"
+    environ = dict.fromkeys(("TOKEN", "OTHER", "NOTE", "HOME", "MORE"), "x")
+    environ |= {"npm_config_registry": secret, "NPM_CONFIG_REGISTRY": plain}
+    environ |= {"PIP_INDEX_URL": secret, "PIP_EXTRA_INDEX_URL": plain}
+    assert variables_with_secrets(str(tmp_path), environ, is_npm=True) == ("npm_config_registry", "TOKEN", "OTHER")
+    assert variables_with_secrets(str(tmp_path), environ, is_npm=False) == ("PIP_INDEX_URL",)

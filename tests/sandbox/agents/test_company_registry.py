@@ -117,3 +117,39 @@ def test_a_password_for_pip_is_used_if_its_file_is_shown(company: Company) -> No
     company.registry.require(f"Basic {base64.b64encode(b'me:canary').decode()}")
     assert "not passed" not in company.install("snake", options=("--ro", str(settings)))
     assert "canary" not in company.user("--", "sh", "-c", f"env; cat {settings}").stdout
+
+
+def test_a_token_in_a_variable_is_used_if_both_are_passed(company: Company) -> None:
+    company.set_up(*WAYS["path"])
+    company.registry.require("Bearer canary")
+    npmrc = company.user.home / ".npmrc"
+    npmrc.write_text(f"{npmrc.read_text()}{company.registry.url.removeprefix('https:')}/:_authToken=${{NPM_TOKEN}}\n")
+    company.env = {"NPM_TOKEN": "canary"}
+    hint = "hint: if your registry needs your token or password: agent-dev --ro ~/.npmrc --env NPM_TOKEN install noder\n"
+    for options in ((), ("--ro", str(npmrc))):
+        failed = company.user(*ONCE[:2], *options, "install", "noder", env=company.env).stderr
+        assert hint.replace("--env", "--env NPM_CONFIG_FETCH_RETRIES=… --env") in failed
+    company.install("noder", options=("--ro", str(npmrc), "--env", "NPM_TOKEN"))
+
+
+@pytest.mark.slow
+def test_a_password_in_a_variable_is_used_if_it_is_passed(company: Company) -> None:
+    company.set_up(*WAYS["path"])
+    company.registry.require(f"Basic {base64.b64encode(b'me:canary').decode()}")
+    company.env = {"PIP_INDEX_URL": f"{company.registry.url}/simple".replace("https://", "https://me:canary@")}
+    done = company.user(*ONCE, "install", "snake", env=company.env)
+    assert (done.returncode, "canary" in done.stdout + done.stderr) == (1, False)
+    assert "not passed, because they contain passwords or variables: PIP_INDEX_URL\n" in done.stderr
+    assert (
+        "your token or password: agent-dev --env NPM_CONFIG_FETCH_RETRIES=… --env PIP_RETRIES=… --env PIP_INDEX_URL "
+        in done.stderr
+    )
+    assert "not passed" not in company.install("snake", options=("--env", "PIP_INDEX_URL"))
+
+
+@pytest.mark.slow
+def test_a_setting_of_an_option_precedes_those_of_files(company: Company) -> None:
+    company.set_up(*WAYS["path"])
+    settings = Path(company.user.env["XDG_CONFIG_HOME"], "pip/pip.conf")
+    settings.write_text(settings.read_text().replace("/simple", "/missing"))
+    company.install("snake", options=("--env", f"PIP_INDEX_URL={company.registry.url}/simple"))
