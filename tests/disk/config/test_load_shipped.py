@@ -6,6 +6,7 @@ import pytest
 
 from agent_dev.agents import install_script
 from agent_dev.config import load
+from agent_dev.config.agent_entry import agent_entry
 from tests.disk.config.load_world import SHIPPED, User
 
 AGENTS = """
@@ -71,6 +72,14 @@ def test_shipped_profiles_are_in_the_package_or_next_to_it(tmp_path: Path, monke
 @pytest.mark.parametrize("name", SHIPPED_NAMES)
 def test_each_shipped_profile_is_valid(name: str, user: User) -> None:
     assert user.settings(name).profile.name == name
+
+
+@pytest.mark.parametrize("name", AGENTS.split())
+def test_each_agent_can_be_installed_prompted_resumed_and_instructed(name: str, user: User) -> None:
+    entry = agent_entry(user.settings(name).profile)
+    assert all((entry.package, entry.prompt, entry.resume, entry.login, entry.hosts))
+    assert ("{conversation}" in "".join((*entry.resume, *entry.fork, *entry.task_resume))) == bool(entry.conversations)
+    assert entry.instructions or entry.instructions_set or "{instructions}" in "".join(text for _, text in entry.seed)
 
 
 def test_agents_get_no_key_of_the_user_by_default(user: User) -> None:
