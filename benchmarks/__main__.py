@@ -1,5 +1,9 @@
-"""Run benchmarks: `python -m benchmarks [[--write] NAME…]`. Without names, run all and write the page."""
+"""Run benchmarks: `python -m benchmarks [--write | --quick] [NAME…]`. Without arguments, run all and write the page.
 
+`--quick` runs one round of small sizes, with the agent-dev of this interpreter, and writes nothing: the tests use it.
+"""
+
+import os
 import signal
 import sys
 from collections.abc import Callable
@@ -9,17 +13,15 @@ from benchmarks import (
     checkpoints,
     commands,
     commits,
-    curves,
     fleet,
-    growth,
     inside,
     large,
     many_files,
+    measure,
     merging,
     renames,
     report,
     reviews,
-    scale,
     screen,
     startup,
     terminal,
@@ -29,6 +31,7 @@ from benchmarks.comparison import peers, sandboxes, tools
 from benchmarks.measure import Section
 from benchmarks.net import credentials, gateway
 from benchmarks.process import ProgramFailed
+from benchmarks.scaling import curves, growth, scale
 from benchmarks.working_directory import PROJECT, WorkingDirectory, working_directory
 
 BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
@@ -64,6 +67,8 @@ PAGE = PROJECT / "docs/benchmarks.md"
 
 def main(argv: list[str]) -> int:
     """Run the named benchmarks; return 0, 1 if a measured program failed, 2 for an unknown name."""
+    if argv[:1] == ["--quick"]:  # start again: sizes are constants of the modules
+        os.execve(sys.executable, (sys.executable, "-m", "benchmarks", *argv[1:]), os.environ | {measure.QUICK: "1"})
     is_written = argv[:1] == ["--write"]
     names = argv[is_written:] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
@@ -82,7 +87,7 @@ def main(argv: list[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    if is_written or not argv:
+    if not measure.is_quick() and (is_written or not argv):
         PAGE.write_text(text, encoding="utf-8")
         print("written to docs/benchmarks.md")
     return 0

@@ -6,7 +6,8 @@ from pathlib import Path
 
 from benchmarks import measure, process
 from benchmarks.measure import Row, Section, Subject
-from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
+from benchmarks.process import PYTHON
+from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "The command policy"
 _REST = 0.02  # seconds: a child's remaining work must not slow down the next measurement
@@ -31,7 +32,7 @@ _TARGETS = {"fork and exec, 1,000 times": ("loop.py", 1.3), "a build of 1,000 pr
 
 def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     """Measure the loop and the build with the first bubblewrap."""
-    files = {f"u{n}.c": _SOURCE.format(n).encode() for n in range(333)}  # gcc, cc1 and as for each
+    files = {f"u{n}.c": _SOURCE.format(n).encode() for n in range(measure.size(333, 3))}  # gcc, cc1 and as for each
     files |= {"Makefile": _MAKEFILE, "loop.py": _LOOP.encode(), "build.py": _BUILD.encode()}
     repo = repository(workdir.folder / "commands", workdir.env, files)
     configs = {name: workdir.folder / f"{name}.yaml" for name in ("off", "guard")}

@@ -12,7 +12,7 @@ from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Commits"
 FIND_LIMIT, IMPORT_LIMIT = 300.0, 1000.0  # ms
-_FILES, _COMMITS, _AGENT = 50_000, 1_000, 200
+_FILES, _COMMITS, _AGENT = measure.size((50_000, 1_000, 200), (10_000, 5, 20))
 _AGENTS_WORK = f"""
 git checkout -q -b one; git checkout -q -b two; git checkout -q main
 n=0

@@ -10,7 +10,7 @@ from benchmarks.working_directory import WorkingDirectory, repository
 from tests.harness.machines.ssh_hosts import ssh_hosts
 
 TITLE = "Many machines"
-_TASKS, _ROUNDS, _LIMIT = 100, 2, 500.0  # ms per task
+_TASKS, _ROUNDS, _LIMIT = measure.size(100, 2), 2, 500.0  # ms per task
 _HOSTS = ("build1", "build2")
 _WITHIN = 600.0  # seconds
 

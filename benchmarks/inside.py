@@ -7,7 +7,8 @@ from pathlib import Path
 
 from benchmarks import measure, process, workload
 from benchmarks.measure import Row, Section, Subject
-from benchmarks.working_directory import PYTHON, Bwrap, WorkingDirectory, repository
+from benchmarks.process import PYTHON
+from benchmarks.working_directory import Bwrap, WorkingDirectory, repository
 
 TITLE = "Inside"
 TARGET = 1.03  # times `bwrap --overlay`

@@ -12,7 +12,7 @@ from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Start-up in a large repository"
 TARGET = 6.0  # times plain bubblewrap, as in a small one
-FILES, COMMITS, BRANCHES = 50_000, 1_000, 3_000
+FILES, COMMITS, BRANCHES = measure.size((50_000, 1_000, 3_000), (50, 2, 3))
 _PLAIN = ("--unshare-user", "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev")
 _REST = 0.05  # seconds: a child's remaining work must not slow down the next measurement
 

@@ -7,10 +7,14 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from benchmarks import process
 
-_FEWEST = 2  # rounds: a spread needs at least two figures
+T = TypeVar("T")
+
+QUICK = "AGENT_DEV_BENCH_QUICK"  # the environment variable that `--quick` sets
+_FEWEST = 2  # rounds: two figures show a spread
 WARM_UP = 3  # rounds that are not counted: they fill caches
 REST = 0.02  # seconds before a program starts: a child of the previous agent-dev still cleans up, which must not slow it down
 
@@ -34,14 +38,14 @@ class Spread:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A row of a table: milliseconds, and their ratio to those of `against`, which should be at most `target`."""
+    """A row of a table: figures in the unit of the section, and their ratio to those of `against`, at most `target` if given."""
 
     label: str
     time: Spread
     against: str = ""
     ratio: Spread | None = None
     target: float | None = None  # of the ratio
-    limit: float | None = None  # of the time, in milliseconds
+    limit: float | None = None  # of the figure, in the unit of the section
 
     @property
     def is_met(self) -> bool | None:
@@ -53,12 +57,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A benchmark: a description, its rows, and remarks."""
+    """A benchmark: a description, its rows, remarks, and the unit of its figures."""
 
     title: str
     about: str
     rows: tuple[Row, ...]
     remarks: tuple[str, ...] = ()
+    unit: str = "ms"
 
 
 Figures = dict[str, list[float]]
@@ -75,8 +80,18 @@ def program(name: str, argv: tuple[str, ...], env: dict[str, str]) -> Subject:
 
 
 def rounds(share: int = 1) -> int:
-    """Return the number of rounds: AGENT_DEV_BENCH_ROUNDS (60), divided by `share` for slow ones, at least 5."""
-    return max(5, int(os.environ.get("AGENT_DEV_BENCH_ROUNDS", "60")) // share)
+    """Return the rounds: AGENT_DEV_BENCH_ROUNDS (60), divided by `share` for slow ones, at least 5; 1 with `--quick`."""
+    return 1 if is_quick() else max(5, int(os.environ.get("AGENT_DEV_BENCH_ROUNDS", "60")) // share)
+
+
+def is_quick() -> bool:
+    """Return whether this run only checks that the benchmarks work, as the tests do."""
+    return os.environ.get(QUICK) == "1"
+
+
+def size(full: T, quick: T) -> T:
+    """Return the size of what is measured: `full`, or `quick` with `--quick`."""
+    return quick if is_quick() else full
 
 
 def in_turns(
@@ -88,6 +103,7 @@ def in_turns(
     round begins after `within` seconds, except the first two: a busy machine runs fewer rounds, not a longer benchmark.
     """
     found: dict[str, Figures] = {subject.name: {} for subject in subjects}
+    count, warm_up = (1, 0) if is_quick() else (count, warm_up)
     until = time.monotonic() + within
     for number in range(-warm_up, count):
         if number >= _FEWEST and time.monotonic() > until:
@@ -102,7 +118,9 @@ def in_turns(
 
 
 def spread(figures: Sequence[float]) -> Spread:
-    """Return median, p10 and p90 of at least two figures."""
+    """Return median, p10 and p90 of at least one figure."""
+    if len(figures) == 1:
+        return Spread(figures[0], figures[0], figures[0])
     tenths = statistics.quantiles(figures, n=10, method="inclusive")
     return Spread(statistics.median(figures), tenths[0], tenths[-1])
 

@@ -1,11 +1,16 @@
 """Run programs, with or without timing them."""
 
+import json
 import os
 import subprocess
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks import peak
+
+PYTHON = "/usr/bin/python3"
 _NULL = [(os.POSIX_SPAWN_OPEN, fd, "/dev/null", os.O_RDWR, 0) for fd in (0, 1, 2)]
 
 
@@ -35,14 +40,18 @@ def output(argv: tuple[str, ...], env: dict[str, str], *, errors: bool = False, 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Processor time of a program and of the children it waited for, and the peak memory of the largest of them in MiB.
+    """Processor time of a program and of the children it waited for, and the time from its start to its exit, in milliseconds."""
 
-    `elapsed`: the milliseconds from its start to its exit.
-    """
+    milliseconds: float
+    elapsed: float
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """Processor time of a program and of the children it waited for, and the peak memory of the largest of them in MiB."""
 
     milliseconds: float
     peak: float
-    elapsed: float
 
 
 def processor_time(argv: tuple[str, ...], env: dict[str, str]) -> float:
@@ -62,4 +71,13 @@ def usage(argv: tuple[str, ...], env: dict[str, str]) -> Usage:
     code = os.waitstatus_to_exitcode(status)
     if code not in (0, 1):
         raise ProgramFailed(f"exit code {code} of: {' '.join(argv)}")
-    return Usage((used.ru_utime + used.ru_stime) * 1000, used.ru_maxrss / 1024, elapsed)
+    return Usage((used.ru_utime + used.ru_stime) * 1000, elapsed)
+
+
+def footprint(argv: tuple[str, ...], env: dict[str, str], keys: Sequence[str] = ()) -> Footprint:
+    """Return what a program uses, with `keys` on a terminal on which they are pressed. Raises ProgramFailed if it fails."""
+    script = (PYTHON, "-I", "-S", str(Path(peak.__file__)), json.dumps(keys) if keys else "", *argv)
+    code, milliseconds, mebibytes = json.loads(output(script, env))
+    if code:
+        raise ProgramFailed(f"exit code {code} of: {' '.join(argv)}")
+    return Footprint(milliseconds, mebibytes)

@@ -7,7 +7,8 @@ from pathlib import Path
 from benchmarks import measure, process
 from benchmarks.commands import _MAKEFILE
 from benchmarks.measure import Figures, Row, Section, Subject
-from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
+from benchmarks.process import PYTHON
+from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Renames"
 _NEW = int(os.environ.get("AGENT_DEV_BENCHMARK_RENAMES", "2000"))  # files per round

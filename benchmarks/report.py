@@ -23,9 +23,14 @@ _TAIL = """\
     AGENT_DEV_BENCH_ROUNDS=200 make bench          # 200 rounds instead of 60
     AGENT_DEV_BENCH_BWRAP=/path/to/bwrap make bench    # also with this newer bubblewrap
     AGENT_DEV_BENCH_CLONES=/path make bench        # also compare with /path/try and /path/agent-dev-env
+    AGENT_DEV_BENCH_FILES=10000 make bench         # 10,000 changes instead of 100,000
+    .venv/bin/python -m benchmarks --quick         # small sizes, one round: check that they work
 
 Without `AGENT_DEV_BENCH_BWRAP`, the newer bubblewrap is the one that `.ci/new-bwrap` downloaded, if any. Comparisons
 with `bwrap --overlay` need bubblewrap 0.11 or newer.
+
+PostgreSQL refuses to be run as root. If you are root, `.ci/as-user .venv/bin/python -m benchmarks --write tools` measures the
+tools as an ordinary user, and updates the page of that user's copy of the checkout.
 
 As on a user's machine, agent-dev is built as a wheel and installed, with bytecode, into a new virtual environment of
 `/usr/bin/python3`. Home, state directory and repositories are new directories below `/var/tmp`, which are removed at the end.
@@ -40,7 +45,7 @@ _BUSY = """\
 """
 _TIMES = "\N{MULTIPLICATION SIGN}"
 _QUIET = 0.4  # of the cores
-_COLUMNS = ("what", "ms", "ratio", "target", "met")
+_COLUMNS = ("what", "ms", "ratio", "target", "met")  # the second one is named after the unit
 
 
 def page(workdir: WorkingDirectory, sections: Iterable[Section]) -> str:
@@ -54,7 +59,7 @@ def renew(old: str, workdir: WorkingDirectory, sections: Iterable[Section]) -> s
     head, *rest = old.split(_MARK)
     texts = {text.partition("\n")[0]: text for text in rest}
     texts.pop(_TAIL.partition("\n")[0].removeprefix("## "), None)
-    when = f"Measured separately: {time.strftime('%Y-%m-%d')}, load before {workdir.load:.2f}, {rounds()} rounds."
+    when = f"Measured separately: {time.strftime('%Y-%m-%d')}, load before {workdir.load:.2f}, {rounds()} rounds, as {_user()}."
     for section in sections:
         text = section_text(section).removeprefix(_MARK.lstrip("\n"))
         texts[section.title] = f"{text.rstrip()}\n\n{when}\n"
@@ -72,7 +77,7 @@ def machine_table(workdir: WorkingDirectory) -> str:
         ("load before", f"{workdir.load:.2f}"),
         ("distribution", _distribution()),
         ("sandbox", ", ".join(one)),
-        ("user", "root" if os.getuid() == 0 else "an ordinary user"),
+        ("user", _user()),
         ("rounds", str(rounds())),
     )
     return "\n".join(("| machine | |", "|---|---|", *(f"| {label} | {text} |" for label, text in rows), ""))
@@ -82,7 +87,8 @@ def section_text(section: Section) -> str:
     """Return a benchmark as a table."""
     lines = [f"## {section.title}", "", section.about, ""]
     if section.rows:
-        lines += _table([_COLUMNS, *(_cells(row) for row in section.rows)])
+        head = (_COLUMNS[0], section.unit, *_COLUMNS[2:])
+        lines += _table([head, *(_cells(row, section.unit) for row in section.rows)])
     return "\n".join((*lines, *section.remarks, "")) + ("\n" if section.remarks else "")
 
 
@@ -92,12 +98,12 @@ def _table(rows: Sequence[Sequence[str]]) -> list[str]:
     return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:], ""]
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _cells(row: Row, unit: str) -> tuple[str, ...]:
     met = {None: "", True: "yes", False: "**no**"}[row.is_met]
-    return (row.label, _milliseconds(row.time), _times(row), _target(row), met)
+    return (row.label, _figures(row.time), _times(row), _target(row, unit), met)
 
 
-def _milliseconds(time_taken: Spread) -> str:
+def _figures(time_taken: Spread) -> str:
     digits = 1 if time_taken.median >= 1 else 2
     return f"{time_taken.median:.{digits}f} ({time_taken.low:.{digits}f} to {time_taken.high:.{digits}f})"
 
@@ -108,10 +114,14 @@ def _times(row: Row) -> str:
     return f"{row.ratio.median:.2f} {_TIMES} {row.against} ({row.ratio.low:.2f} to {row.ratio.high:.2f})"
 
 
-def _target(row: Row) -> str:
+def _target(row: Row, unit: str) -> str:
     if row.target is not None:
         return f"≤ {row.target:g} {_TIMES} {row.against}"
-    return "" if row.limit is None else f"≤ {row.limit:g} ms"
+    return "" if row.limit is None else f"≤ {row.limit:g} {unit}"
+
+
+def _user() -> str:
+    return "root" if os.getuid() == 0 else "an ordinary user"
 
 
 def _processor() -> str:

@@ -10,10 +10,11 @@ from pathlib import Path
 
 from benchmarks import measure, process
 from benchmarks.measure import Figures, Row, Section, Subject
-from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
+from benchmarks.process import PYTHON
+from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Looking at a session"
-_FILES, _CHANGED, _IGNORED = 4_900, 3_400, 5_000
+_FILES, _CHANGED, _IGNORED = measure.size((4_900, 3_400, 5_000), (49, 34, 50))
 _ROUNDS, _WITHIN = 5, 90.0  # seconds
 _END, _ONE_FILE, _REDO = 1500.0, 300.0, 5000.0  # ms of processor time
 _STATUS = (2, 300.0)  # times `git status`, plus ms

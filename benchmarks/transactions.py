@@ -12,13 +12,14 @@ from pathlib import Path
 
 from benchmarks import measure, process
 from benchmarks.measure import Row, Section, Subject
-from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
+from benchmarks.process import PYTHON
+from benchmarks.working_directory import WorkingDirectory, repository
 from tests.harness.agents.web import Listener, QuietHandler, TestServer
 
 TITLE = "Transactions"
 LIMIT = 15.0  # ms more than a run
 _INSTALLED = 1.03  # times the same without a transaction
-_PACKAGES, _MODULES = 6, 100
+_PACKAGES, _MODULES = measure.size((6, 100), (2, 2))
 _BARE = "pip install, without agent-dev"
 _OUTSIDE = ("agent-dev pip install", "agent-dev tx -- pip install")
 _INSIDE = ("inside: pip install", "inside: tx pip install")

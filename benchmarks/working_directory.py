@@ -4,16 +4,17 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.process import ProgramFailed, output
+from benchmarks import measure
+from benchmarks.process import PYTHON, ProgramFailed, output
 
 PROJECT = Path(__file__).resolve().parent.parent
-PYTHON = "/usr/bin/python3"
 _HOUR = 3600
 
 
@@ -87,13 +88,19 @@ def repository(folder: Path, env: dict[str, str], files: dict[str, bytes]) -> Pa
 
 
 def remove(folder: Path) -> None:
-    """Remove a tree, including directories of mode 000, which overlayfs leaves in its work directory."""
+    """Remove a tree, including directories of mode 000, which overlayfs leaves in its work directory.
+
+    A child of an earlier agent-dev may still be removing a session in it.
+    """
     for parent, names, _ in os.walk(folder):
         for name in names:
             path = f"{parent}/{name}"
             if not os.path.islink(path):
-                os.chmod(path, 0o700)
-    shutil.rmtree(folder)
+                with suppress(FileNotFoundError):
+                    os.chmod(path, 0o700)
+    while folder.exists():
+        with suppress(FileNotFoundError):
+            shutil.rmtree(folder)
 
 
 def _environment(folder: Path) -> dict[str, str]:
@@ -109,7 +116,9 @@ def _environment(folder: Path) -> dict[str, str]:
 
 
 def _install(folder: Path) -> tuple[str, str]:
-    """Build and install the wheel as a user would; return the paths of agent-dev and its Python."""
+    """Build and install the wheel as a user would; return the paths of agent-dev and its Python; with `--quick`, this one's."""
+    if measure.is_quick():
+        return str(Path(sys.executable).with_name("agent-dev")), sys.executable
     venv, wheels = folder / "venv", folder / "wheels"
     python = str(venv / "bin/python")
     pip = (python, "-m", "pip", "--quiet", "--disable-pip-version-check")

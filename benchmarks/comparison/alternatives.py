@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks import process
+from benchmarks import measure, process
 from benchmarks.process import ProgramFailed
 from benchmarks.startup import PLAIN
 from benchmarks.working_directory import WorkingDirectory
@@ -27,11 +27,14 @@ _SETTINGS = """{
 _SHELL = ("/bin/sh", "-c")
 _COMMIT = "git add -A && git -c user.name=b -c user.email=b@example.invalid commit -q -m job"
 _WORKTREE = 'git worktree add -q -f --detach "$0" && cd "$0" && exec "$@"'
-_WORKTREE_JOB = f'git worktree add -q -b job "$0" && (cd "$0" && "$@" && {_COMMIT}) && exec git merge -q job'
+_WORKTREE_JOB = 'git worktree add -q -b job "$0" && cd "$0" && exec "$@"'
+_WORKTREE_APPLY = f'(cd "$0" && {_COMMIT}) && exec git merge -q job'
 _RSYNC = 'rsync -a ./ "$0" && cd "$0" && exec "$@"'
-_RSYNC_JOB = 'rsync -a ./ "$0" && (cd "$0" && "$@") && exec rsync -a --delete "$0"/ ./'
-_AGENT_DEV_JOB = '"$0" --no-merge --name job -- "$@" && exec "$0" merge job --all'
-_AGENT_DEV_ENV_JOB = 'echo Y | /bin/bash "$0" "$@"'  # Y applies all files
+_RSYNC_APPLY = 'exec rsync -a --delete "$0"/ ./'
+_COPY = 'cp -a . "$0" && cd "$0" && exec "$@"'
+_COPY_APPLY = 'exec cp -a "$0"/. ./'
+_AGENT_DEV_ENV_JOB = 'echo N | /bin/bash "$0" "$@"'  # N keeps all files for later
+_AGENT_DEV_ENV_APPLY = 'echo Y | /bin/bash "$0" "$PWD" "$1/.overlay$PWD/upper"'  # Y applies all files
 _numbers = itertools.count()
 
 
@@ -39,13 +42,14 @@ _numbers = itertools.count()
 class Alternative:
     """A way to run a command in a repository: the words to write before the command, and the environment.
 
-    With `job` before it, what the command changes is also applied; None if the sandbox is read-only. `folder` is a directory that
-    must be new and empty for each run.
+    With `job` before it, what the command changes can also be applied, by the command `apply`. `job` is None if the sandbox is
+    read-only, `apply` if the job itself writes to the repository. `folder`: a directory that must be new and empty for each run.
     """
 
     name: str
     words: tuple[str, ...]
     job: tuple[str, ...] | None
+    apply: tuple[str, ...] | None
     env: dict[str, str]
     folder: Path | None = None
     is_sandbox: bool = True
@@ -114,25 +118,28 @@ def _on_system(workdir: WorkingDirectory, env: dict[str, str]) -> tuple[list[Alt
     worktree, copy = workdir.folder / "copies/worktree", workdir.folder / "copies/rsync"
     start = (program, "--no-merge", "--")
     found = [
-        Alternative(AGENT_DEV, start, (*_SHELL, _AGENT_DEV_JOB, program), env),
-        Alternative("no sandbox", (), (), env, is_sandbox=False),
-        Alternative("bwrap", (bwrap.path, *PLAIN), None, env),
-        _copying("git worktree", (_WORKTREE, _WORKTREE_JOB), env, worktree),
+        Alternative(AGENT_DEV, start, (program, "--no-merge", "--name", "job", "--"), (program, "merge", "job", "--all"), env),
+        Alternative("no sandbox", (), (), None, env, is_sandbox=False),
+        Alternative("bwrap", (bwrap.path, *PLAIN), None, None, env),
+        _copying("git worktree", (_WORKTREE, _WORKTREE_JOB, _WORKTREE_APPLY), env, worktree),
+        _copying("cp -a", (_COPY, _COPY, _COPY_APPLY), env, workdir.folder / "copies/cp"),
     ]
     if not shutil.which("rsync", path=env["PATH"]):
         return found, ["rsync was not measured: it is not installed."]
-    return [*found, _copying("rsync", (_RSYNC, _RSYNC_JOB), env, copy)], []
+    return [*found, _copying("rsync", (_RSYNC, _RSYNC, _RSYNC_APPLY), env, copy)], []
 
 
-def _copying(name: str, scripts: tuple[str, str], env: dict[str, str], folder: Path) -> Alternative:
-    words, job = ((*_SHELL, script, str(folder)) for script in scripts)
-    return Alternative(name, words, job, env, folder, is_sandbox=False)
+def _copying(name: str, scripts: tuple[str, str, str], env: dict[str, str], folder: Path) -> Alternative:
+    words, job, apply = ((*_SHELL, script, str(folder)) for script in scripts)
+    return Alternative(name, words, job, apply, env, folder, is_sandbox=False)
 
 
 def _from_npm(workdir: WorkingDirectory, env: dict[str, str]) -> tuple[list[Alternative], list[str]]:
     names = f"{_CODEX} and {_SANDBOX_RUNTIME}"
     folder, settings = workdir.folder / "npm", workdir.folder / "srt-settings.json"
     folder.mkdir()
+    if measure.is_quick():
+        return [], [f"{names} were not measured in this quick run."]
     npm = shutil.which("npm", path=env["PATH"])
     if not npm:
         return [], [f"{names} were not measured: npm is not installed."]
@@ -143,11 +150,11 @@ def _from_npm(workdir: WorkingDirectory, env: dict[str, str]) -> tuple[list[Alte
         return [], [f"{names} were not measured: npm could not install them: {last_line(error)}"]
     settings.write_text(_SETTINGS)
     srt = (str(folder / "node_modules/.bin/srt"), "--settings", str(settings))
-    found = [Alternative("sandbox-runtime", srt, srt, env)]
+    found = [Alternative("sandbox-runtime", srt, srt, None, env)]
     remarks = [f"From npm: {names}, with Node.js {process.output(('node', '--version'), env).strip()}."]
     for program in folder.glob("node_modules/@openai/codex-*/vendor/*/bin/codex"):
         codex = (str(program), "sandbox", "-P", ":workspace", "--")
-        found.insert(0, Alternative("codex sandbox", codex, codex, env))
+        found.insert(0, Alternative("codex sandbox", codex, codex, None, env))
     if len(found) == 1:
         remarks.append("codex sandbox was not measured: its package has no program for this machine.")
     return found, remarks
@@ -175,10 +182,11 @@ def _commit(clone: Path, env: dict[str, str]) -> str:
 
 
 def _try(script: Path, workdir: WorkingDirectory, env: dict[str, str]) -> tuple[Alternative, str]:
-    """Return `try`, whose changes are applied by its option -y."""
+    """Return `try`, whose changes are applied by `try -y commit`."""
     folder = workdir.folder / "try"
     words = ("/bin/sh", str(script), "-N", str(folder))
-    return Alternative("try", words, (*words, "-y"), env, folder), " is a shell script; its job is `try -y`."
+    apply = ("/bin/sh", str(script), "-y", "commit", str(folder))
+    return Alternative("try", words, words, apply, env, folder), " is a shell script; its job is `try -N` and `try -y commit`."
 
 
 def _agent_dev_env(script: Path, workdir: WorkingDirectory, env: dict[str, str]) -> tuple[Alternative | None, str]:
@@ -194,6 +202,13 @@ def _agent_dev_env(script: Path, workdir: WorkingDirectory, env: dict[str, str])
     own = env | {"PATH": f"{programs}:{env['PATH']}", "AI_HOME": str(folder)}
     words = ("/bin/bash", str(script))
     return (
-        Alternative("agent-dev-env", words, (*_SHELL, _AGENT_DEV_ENV_JOB, str(script)), own, folder),
-        f" ran with bubblewrap {bwrap}, and without the `npm update` at its start; its job is answered with `Y` for all files.",
+        Alternative(
+            "agent-dev-env",
+            words,
+            (*_SHELL, _AGENT_DEV_ENV_JOB, str(script)),
+            (*_SHELL, _AGENT_DEV_ENV_APPLY, str(script.parent / "merge-overlay"), str(folder)),
+            own,
+            folder,
+        ),
+        f" ran with bubblewrap {bwrap}, and without the `npm update` at its start; its merge is answered with `Y` for all files.",
     )

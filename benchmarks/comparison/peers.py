@@ -11,10 +11,11 @@ from pathlib import Path
 
 from benchmarks import measure, process, screen
 from benchmarks.measure import Figures, Row, Section
-from benchmarks.working_directory import PYTHON, WorkingDirectory
+from benchmarks.process import PYTHON
+from benchmarks.working_directory import WorkingDirectory
 
 TITLE = "Compared with lazygit"
-_FILES = int(os.environ.get("AGENT_DEV_BENCHMARK_PEERS", "100000"))
+_FILES = measure.size(int(os.environ.get("AGENT_DEV_BENCHMARK_PEERS", "100000")), 200)
 _RENAMED = 100  # one file in this many
 _STATUS_LIMIT = 3000  # ms for 30,000 changes
 _KEYS = 60
@@ -51,7 +52,7 @@ def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     if lazygit := shutil.which("lazygit"):
         programs["lazygit"] = ((lazygit,), clone)
     found: dict[str, Figures] = {name: {what: [] for what in _WHAT} for name in programs}
-    for _ in range(max(3, measure.rounds(4))):
+    for _ in range(measure.size(max(3, measure.rounds(4)), 1)):
         for name, (argv, folder) in programs.items():
             for what, figure in _session(workdir, argv, folder).items():
                 found[name][what].append(figure)

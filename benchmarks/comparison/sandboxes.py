@@ -11,18 +11,16 @@ from pathlib import Path
 from benchmarks import measure, process, workload
 from benchmarks.comparison.alternatives import AGENT_DEV, Alternative, find_alternatives, last_line
 from benchmarks.measure import Row, Section, Subject
-from benchmarks.process import ProgramFailed
-from benchmarks.working_directory import PYTHON, WorkingDirectory, repository
+from benchmarks.process import PYTHON, ProgramFailed
+from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Compared with other sandboxes"
-_EDITED, _NEW = 1500, 1500
 _LINE = "the quick brown fox jumps over the lazy dog\n"
 _AGENT = f"""
 import os
-for n in range({_EDITED}):
+for n in range(COUNT):
     with open(f"src/{{n // 100}}/{{n}}.txt", "a") as file:
         file.write("edited\\n")
-for n in range({_NEW}):
     os.makedirs(f"new/{{n // 100}}", exist_ok=True)
     with open(f"new/{{n // 100}}/{{n}}.txt", "w") as file:
         file.write({_LINE!r} * 40 + "new\\n")
@@ -34,13 +32,13 @@ _MEASURE = Callable[[Alternative], dict[str, float]]
 
 
 def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
-    """Measure the three tables, each with all alternatives in turns."""
+    """Measure the start, a job and its merge, and the work inside, each with all alternatives in turns."""
     files = {f"src/{n // 20}/{n}.py": b"value = 1\n" * 50 for n in range(200)}
     repo = repository(workdir.folder / "compared", workdir.env, files)
     found = find_alternatives(workdir, repo)
     return (
         _start(found.runnable, repo, found.remarks),
-        _job(found.runnable, workdir),
+        *_job(found.runnable, workdir),
         _inside(found.runnable, workdir),
     )
 
@@ -52,16 +50,19 @@ def _start(alternatives: Sequence[Alternative], repo: Path, remarks: tuple[str, 
             return {"took": process.elapsed_time((*alternative.words, "/usr/bin/true"), alternative.env)}
 
     with contextlib.chdir(repo):
-        rows, failed = _rows(alternatives, started, measure.rounds(3), {"took": ""})
+        found, failed = _measured(alternatives, started, measure.rounds(3))
     about = (
         "`true` from exec to exit, in a repository of 200 files. `bwrap` is that of the start-up benchmark. `git worktree` is "
-        "`git worktree add`, `rsync` a copy, both without the removal. `codex sandbox` is started without its npm launcher."
+        "`git worktree add`, `rsync` and `cp -a` copy all, without the removal. `codex sandbox` is started without its npm "
+        "launcher."
     )
-    return Section(f"{TITLE}: start", about, rows, (*remarks, *failed))
+    return Section(f"{TITLE}: start", about, _rows(found, {"took": ""}), (*remarks, *failed))
 
 
-def _job(alternatives: Sequence[Alternative], workdir: WorkingDirectory) -> Section:
-    files = {f"src/{n // 100}/{n}.txt": f"{n}\n{_LINE * 40}".encode() for n in range(2 * _EDITED)} | {"agent.py": _AGENT.encode()}
+def _job(alternatives: Sequence[Alternative], workdir: WorkingDirectory) -> tuple[Section, Section]:
+    count = measure.size(1500, 30)
+    files = {f"src/{n // 100}/{n}.txt": f"{n}\n{_LINE * 40}".encode() for n in range(2 * count)}
+    files["agent.py"] = f"COUNT = {count}\n{_AGENT}".encode()
     original = repository(workdir.folder / "job", workdir.env, files)
     numbers = itertools.count()
 
@@ -71,22 +72,31 @@ def _job(alternatives: Sequence[Alternative], workdir: WorkingDirectory) -> Sect
         process.output(("git", "-C", str(repo), "status", "--short"), workdir.env)  # renews the index
         _sync(repo, workdir)
         with alternative.prepared(), contextlib.chdir(repo):
-            took = process.elapsed_time((*(alternative.job or ()), PYTHON, "agent.py"), alternative.env)
+            job = process.elapsed_time((*(alternative.job or ()), PYTHON, "agent.py"), alternative.env)
+            applied = process.elapsed_time(alternative.apply, alternative.env) if alternative.apply else 0.0
             synced = _sync(repo, workdir)
-        _expect_applied(repo, alternative)
-        return {"took": took, "synced": took + synced}
+        _expect_applied(repo, alternative, count)
+        took = {"took": job + applied, "synced": job + applied + synced}
+        return took | ({"merge": applied, "merge synced": applied + synced} if alternative.apply else {})
 
-    labels = {"took": "", "synced": ", then `sync -f`"}
     able = [alternative for alternative in alternatives if alternative.job is not None]
-    rows, failed = _rows(able, worked, measure.rounds(12), labels)
+    found, remarks = _measured(able, worked, measure.rounds(12))
     about = (
-        f"An agent edits {_EDITED:,} of {2 * _EDITED:,} files of 1.8 KB and adds {_NEW:,}; then everything is applied to the "
-        "repository. agent-dev: run, `merge --all`; git: `worktree add`, `commit`, `merge`; rsync: a copy there and back. codex "
-        "and sandbox-runtime write directly, so this is the job alone. Removing a session or a copy is not included. Only "
+        f"An agent edits {count:,} of {2 * count:,} files of 1.8 KB and adds {count:,}; then everything is applied to the "
+        "repository. agent-dev: run, `merge --all`; git: `worktree add`, `commit`, `merge`; rsync and cp: a copy there and back. "
+        "codex and sandbox-runtime write directly, so this is the job alone. Removing a session or a copy is not included. Only "
         "agent-dev waits until the changes are on the disk, as the rows with `sync -f` do for the others. Only agent-dev and git "
-        "detect that files have changed since, and only agent-dev looks for risky changes and can undo."
+        "detect that files have changed since, and only agent-dev looks for risky changes and can undo. `cp -a` deletes nothing."
     )
-    return Section(f"{TITLE}: a job", about, rows, failed)
+    about_merge = (
+        "The part of each job that applies its changes, in the same rounds: `agent-dev merge --all`; git: `add`, `commit`, "
+        "`merge`; rsync and cp: the copy back; try: `try -y commit`, which enters its sandbox again; agent-dev-env: "
+        "`merge-overlay`."
+    )
+    return (
+        Section(f"{TITLE}: a job", about, _rows(found, {"took": "", "synced": ", then `sync -f`"}), remarks),
+        Section(f"{TITLE}: merging", about_merge, _rows(found, {"merge": "", "merge synced": ", then `sync -f`"}), remarks),
+    )
 
 
 def _inside(alternatives: Sequence[Alternative], workdir: WorkingDirectory) -> Section:
@@ -105,28 +115,35 @@ def _inside(alternatives: Sequence[Alternative], workdir: WorkingDirectory) -> S
     labels = {f"read {workload.READ:,} files": ": read 2,000 files", f"start {workload.SPAWN} processes": ": start 300 processes"}
     with contextlib.chdir(repo):
         able = [alternative for alternative in alternatives if alternative.is_sandbox or not alternative.words]
-        rows, failed = _rows(able, worked, measure.rounds(6), labels)
+        figures, failed = _measured(able, worked, measure.rounds(6))
     about = (
         f"The fastest of {_PASSES} passes within one sandbox; a new sandbox each round. Worktrees and copies are no sandboxes: "
         "the row without one holds for them."
     )
-    return Section(f"{TITLE}: inside", about, rows, failed)
+    return Section(f"{TITLE}: inside", about, _rows(figures, labels), failed)
 
 
-def _rows(
-    alternatives: Sequence[Alternative], work: _MEASURE, count: int, labels: dict[str, str]
-) -> tuple[tuple[Row, ...], tuple[str, ...]]:
-    """Measure in turns; return the rows, label by label, with ratios to agent-dev, and remarks on failures and rounds."""
+def _measured(
+    alternatives: Sequence[Alternative], work: _MEASURE, count: int
+) -> tuple[dict[str, measure.Figures], tuple[str, ...]]:
+    """Measure in turns; return the figures, and remarks on failures and rounds."""
     subjects, failed = _runnable(alternatives, work)
     found = measure.in_turns(subjects, count, 0, in_order=False, within=_WITHIN)
+    rounds = len(next(iter(found[AGENT_DEV].values())))
+    return found, (*failed, f"Rounds: {rounds}.")
+
+
+def _rows(found: dict[str, measure.Figures], labels: dict[str, str]) -> tuple[Row, ...]:
+    """Return the rows, label by label, with ratios to agent-dev."""
     rows = []
     for label, text in labels.items():
         ours = found[AGENT_DEV][label]
         for name, figures in found.items():
-            is_ours = name == AGENT_DEV
-            ratio = None if is_ours else measure.ratio(figures[label], ours)
-            rows.append(Row(f"{name}{text}", measure.spread(figures[label]), "" if is_ours else AGENT_DEV, ratio))
-    return tuple(rows), (*failed, f"Rounds: {len(found[AGENT_DEV][next(iter(labels))])}.")
+            if label in figures:
+                is_ours = name == AGENT_DEV
+                ratio = None if is_ours else measure.ratio(figures[label], ours)
+                rows.append(Row(f"{name}{text}", measure.spread(figures[label]), "" if is_ours else AGENT_DEV, ratio))
+    return tuple(rows)
 
 
 def _runnable(alternatives: Sequence[Alternative], work: _MEASURE) -> tuple[list[Subject], tuple[str, ...]]:
@@ -148,8 +165,8 @@ def _sync(repo: Path, workdir: WorkingDirectory) -> float:
     return process.elapsed_time(("/usr/bin/sync", "-f", str(repo)), workdir.env)
 
 
-def _expect_applied(repo: Path, alternative: Alternative) -> None:
+def _expect_applied(repo: Path, alternative: Alternative, count: int) -> None:
     edited = sum(path.read_bytes().endswith(b"edited\n") for path in repo.glob("src/*/*.txt"))
     new = sum(path.read_bytes().endswith(b"new\n") for path in repo.glob("new/*/*.txt"))
-    if (edited, new) != (_EDITED, _NEW):
+    if (edited, new) != (count, count):
         raise ProgramFailed(f"{alternative.name} applied {edited} edited and {new} new files")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from agent_dev.cli.main import SUBCOMMANDS
+from benchmarks.scaling import scale
 
 PROJECT = Path(__file__).parents[3]
 
@@ -23,3 +24,11 @@ def test_each_measured_command_exists(name: str, table: ast.expr) -> None:
     words = [row.elts[0].value for row in table.elts if isinstance(row, ast.Tuple) and isinstance(row.elts[0], ast.Constant)]
     assert words
     assert not [word for word in words if not str(word).startswith("-") and word not in SUBCOMMANDS]
+
+
+def test_the_memory_of_each_subcommand_is_measured_or_excused() -> None:
+    assert not scale.missing_subcommands()
+
+
+def test_only_subcommands_that_exist_are_excused() -> None:
+    assert not [word for word in scale.NOT_MEASURED if word not in SUBCOMMANDS]

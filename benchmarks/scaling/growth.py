@@ -10,10 +10,10 @@ from benchmarks.measure import Row, Section
 from benchmarks.working_directory import WorkingDirectory, repository
 
 TITLE = "Growth"
-_COUNT = int(os.environ.get("AGENT_DEV_BENCH_GROWTH", "500"))
+_COUNT = measure.size(int(os.environ.get("AGENT_DEV_BENCH_GROWTH", "500")), 4)
 _TIMES = 4
 _LIMIT = 1.2 * _TIMES  # quadratic growth would give 16
-_ROUNDS = 2
+_ROUNDS = measure.size(2, 1)
 _AGENT = """mkdir added hidden names; for i in $(seq %d); do
 echo $i >added/$i; echo $i >hidden/$i; sed -i 1s/first/agent/ edited/$i; rm gone/$i; mv moved/$i names/; ln -s x links/$i
 echo agent >>both/$i; done"""
