@@ -36,6 +36,7 @@ from benchmarks.working_directory import PROJECT, WorkingDirectory, working_dire
 
 BENCHMARKS: dict[str, Callable[[WorkingDirectory], tuple[Section, ...]]] = {
     "startup": startup.run,
+    "busy": startup.run_busy,
     "steps": startup.run_steps,
     "first": startup.run_first_commands,
     "large": large.run,
