@@ -7,6 +7,7 @@ is copied.
 
 import errno
 import fcntl
+import itertools
 import json
 import os
 import time
@@ -239,7 +240,7 @@ def _write(backup_run: "_BackupRun", started: int) -> Backup:
 
 def _new_name(target: str, time_ns: int) -> str:
     stamp = time.strftime(_NAME_FORMAT, time.localtime(time_ns // 10**9))
-    names = (stamp, *(f"{stamp}-{number}" for number in range(2, 1 << 20)))
+    names = itertools.chain((stamp,), (f"{stamp}-{number}" for number in itertools.count(2)))
     return next(
         name
         for name in names

@@ -4,6 +4,7 @@ import errno
 import fcntl
 import os
 import subprocess
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -298,3 +299,12 @@ def test_exclusions_match_those_of_git(tmp_path: Path) -> None:
         if backup is not None:
             there = set(content(backup.path))
             assert {path for path in paths if path not in there} == set(reported.stdout.split()), lines
+
+
+def test_a_small_backup_needs_little_memory(source: Path) -> None:
+    tracemalloc.start()
+    try:
+        made(back_up(source))
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20
+    finally:
+        tracemalloc.stop()
