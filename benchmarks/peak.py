@@ -6,6 +6,7 @@ for a child is at least that of the process that it was forked from. The peak is
 of the children that it waited for.
 """
 
+import contextlib
 import fcntl
 import json
 import os
@@ -16,7 +17,8 @@ import sys
 import termios
 
 _PAINTED = b"\x1b[?1049h"  # the alternate screen
-_QUIET, _LIMIT = 0.7, 120.0  # seconds without output after a key, and with none at all
+_QUIET, _LEAVING, _LIMIT = 0.7, 3.0, 120.0  # seconds without output after a key, after the last one, and at the start
+_ATTEMPTS = 40
 
 
 def _spawn(argv: list[str]) -> int:
@@ -35,16 +37,27 @@ def _spawn_on_terminal(argv: list[str], keys: list[str]) -> int:
     seen = b""
     while _PAINTED not in seen and (data := _read(fd, _LIMIT)):
         seen += data
-    while _read(fd, 2 * _QUIET):
-        pass
+    _wait_until_quiet(fd, 2 * _QUIET)
     for key in keys:
-        os.write(fd, key.encode())
-        while _read(fd, _QUIET):
-            pass
-    while _read(fd, _LIMIT):
-        pass
+        _press(fd, key)
+        _wait_until_quiet(fd, _QUIET)
+    for _ in range(_ATTEMPTS):  # a program that was busy may have dropped the last key
+        _wait_until_quiet(fd, _LEAVING)
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            break
+        _press(fd, keys[-1])
     os.close(fd)  # a hangup, for a program that did not leave
     return pid
+
+
+def _wait_until_quiet(fd: int, seconds: float) -> None:
+    while _read(fd, seconds):
+        pass
+
+
+def _press(fd: int, key: str) -> None:
+    with contextlib.suppress(OSError):  # the program has exited
+        os.write(fd, key.encode())
 
 
 def _read(fd: int, seconds: float) -> bytes:

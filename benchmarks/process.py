@@ -48,10 +48,11 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Footprint:
-    """Processor time of a program and of the children it waited for, and the peak memory of the largest of them in MiB."""
+    """A program's processor time with that of its children, the peak memory of the largest of them in MiB, and its exit code."""
 
     milliseconds: float
     peak: float
+    code: int
 
 
 def processor_time(argv: tuple[str, ...], env: dict[str, str]) -> float:
@@ -75,9 +76,7 @@ def usage(argv: tuple[str, ...], env: dict[str, str]) -> Usage:
 
 
 def footprint(argv: tuple[str, ...], env: dict[str, str], keys: Sequence[str] = ()) -> Footprint:
-    """Return what a program uses, with `keys` on a terminal on which they are pressed. Raises ProgramFailed if it fails."""
+    """Return what a program uses, with `keys` on a terminal on which they are pressed."""
     script = (PYTHON, "-I", "-S", str(Path(peak.__file__)), json.dumps(keys) if keys else "", *argv)
     code, milliseconds, mebibytes = json.loads(output(script, env))
-    if code:
-        raise ProgramFailed(f"exit code {code} of: {' '.join(argv)}")
-    return Footprint(milliseconds, mebibytes)
+    return Footprint(milliseconds, mebibytes, code)

@@ -11,7 +11,7 @@ from benchmarks.measure import Row, Section
 from benchmarks.process import PYTHON, Footprint, ProgramFailed
 from benchmarks.working_directory import WorkingDirectory, remove, repository
 
-_ROUNDS = 2
+_SHARE = 30  # one round for so many of the others
 _MEMORY, _DRY_RUN, _STATUS = 200, 3000.0, 10_000.0  # MiB, ms, ms: `status` of 30,000 changes may take 3 s
 _AGENT = (PYTHON, "agent.py")
 _COMMIT = f"{' '.join(_AGENT)} && git add -A && git -c user.name=b -c user.email=b@example.invalid commit -q -m all"
@@ -106,6 +106,7 @@ NOT_MEASURED = {
     "completion": "prints a script",
 }
 _LIMITS: dict[tuple[str, ...], float] = {("status", "bench"): _STATUS, _DRY_MERGE: _DRY_RUN}
+_WRITTEN = ("bundle", "review.html", "exported", "exported.patch", "backup")
 _CHANGE = """
 import os
 for n in range(COUNT):
@@ -156,7 +157,10 @@ def missing_subcommands() -> list[str]:
 
 
 def _sections(workdir: WorkingDirectory, kind: _Kind) -> tuple[Section, Section]:
-    rounds = [_round(workdir, kind) for _ in range(measure.size(_ROUNDS, 1))]
+    problems: list[str] = []
+    rounds = [_round(workdir, kind, problems) for _ in range(max(1, measure.rounds() // _SHARE))]
+    if problems and measure.is_quick():
+        raise ProgramFailed("\n".join(problems))
     peaks, times = [], []
     for label, first in rounds[0].items():
         used = [one[label][1] for one in rounds]
@@ -168,6 +172,7 @@ def _sections(workdir: WorkingDirectory, kind: _Kind) -> tuple[Section, Section]
     remarks = (
         f"The highest: {worst.time.median:.0f} MiB ({worst.label}). Above {_MEMORY} MiB: {', '.join(over) or 'none'}.",
         f"Every subcommand is in the table, except: {reasons}.",
+        *problems,
     )
     about = f"in a session with {kind.about}, in the order of the table"
     return (
@@ -182,8 +187,11 @@ def _sections(workdir: WorkingDirectory, kind: _Kind) -> tuple[Section, Section]
     )
 
 
-def _round(workdir: WorkingDirectory, kind: _Kind) -> dict[str, tuple[tuple[str, ...], Footprint]]:
-    """Run all commands in a new repository with a new home; return their words and figures by label."""
+def _round(workdir: WorkingDirectory, kind: _Kind, problems: list[str]) -> dict[str, tuple[tuple[str, ...], Footprint]]:
+    """Run all commands in a new repository with a new home; return their words and figures by label, and add `problems`.
+
+    A command that fails does not end a measurement of half an hour.
+    """
     folder = workdir.folder / "scale"
     env = workdir.env | {"HOME": str(folder / "home")}
     settings = folder / "home/.config/agent-dev/config.yaml"
@@ -198,7 +206,9 @@ def _round(workdir: WorkingDirectory, kind: _Kind) -> dict[str, tuple[tuple[str,
             label += f" ({times + 1})" if times else ""
             used = process.footprint((workdir.program, *words), env, _KEYS.get(words, ()))
             found[label] = words, used
-        _expect_measured(Path.cwd(), folder)
+            if used.code:
+                problems.append(f"{label} exited with status {used.code}.")
+        problems += _unexpected(Path.cwd(), folder)
     remove(folder)
     return found
 
@@ -210,11 +220,10 @@ def _label(words: tuple[str, ...]) -> str:
     return f"{text}, the review screen" if words == ("merge", "bench") else text
 
 
-def _expect_measured(repo: Path, folder: Path) -> None:
-    """Check that the commands did what they are measured for."""
-    changed = process.output(("git", "status", "--porcelain", "-uall"), {"PATH": "/usr/bin:/bin"}, cwd=repo)
-    if changed:
-        raise ProgramFailed(f"the repository is not as before: {changed[:200]}")
-    for name in ("bundle", "review.html", "exported", "exported.patch", "backup"):
-        if not (folder / name).exists():
-            raise ProgramFailed(f"{name} was not written")
+def _unexpected(repo: Path, folder: Path) -> list[str]:
+    """Return what shows that the commands did not do what they are measured for."""
+    missing = [name for name in _WRITTEN if not (folder / name).exists()]
+    found = [f"{name} was not written." for name in missing]
+    if changed := process.output(("git", "status", "--porcelain", "-uall"), {"PATH": "/usr/bin:/bin"}, cwd=repo):
+        found.append(f"The repository is not as before: {changed.splitlines()[0]}, …")
+    return found
