@@ -4,6 +4,7 @@ import os
 import pty
 import select
 import shlex
+import shutil
 import signal
 import statistics
 import termios
@@ -11,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from benchmarks import measure
+from benchmarks import measure, process
 from benchmarks.measure import Figures, Row, Section, Spread, Subject
 from benchmarks.process import ProgramFailed
 from benchmarks.working_directory import WorkingDirectory, repository
@@ -23,6 +24,20 @@ _PATIENCE = 60.0  # seconds
 _REST = 0.5  # seconds after a start, so that the first checkpoint is not measured
 _ECHO = "stty raw -echo; printf READY; exec cat"
 _YES = f"stty raw -echo; printf READY; head -c 1 >/dev/null; yes | head -c {_MUCH}"
+_IN_TMUX = 5_000_000  # bytes: tmux interprets each of them
+# Runs each command in turns, and writes its name and how many ms it took to a file.
+_TURNS = """
+import subprocess, sys, time
+rounds, result, *commands = sys.argv[1:]
+with open(result + ".new", "w") as file:
+    for _ in range(int(rounds)):
+        for number, command in enumerate(commands):
+            begin = time.perf_counter()
+            subprocess.run(command, shell=True, check=True)
+            print(number, (time.perf_counter() - begin) * 1000, file=file)
+import os
+os.rename(result + ".new", result)
+"""
 _SCRIPT = ("script", "-qe", "/dev/null", "-c")
 _SIZES = """
 import os, signal
@@ -55,11 +70,34 @@ def run(workdir: WorkingDirectory) -> tuple[Section, ...]:
     )
     about = (
         "A program on a pty: alone (bare), and behind script(1) and agent-dev, which give it a second pty. Keys are typed at the "
-        f"three in turns, in {_BATCHES} batches of {_KEYS}; the rest is measured in {_rounds()} rounds. Under load, a relay "
-        "waits for a processor like any program. script, a C program, shows the kernel's share: a second pty doubles the "
-        "kernel's work (docs/decisions/0030-pty-relay.md)."
+        f"three in turns, in {_BATCHES} batches of {_KEYS}; the rest is measured in {_rounds()} rounds. The reader of the "
+        "bare pty discards what it reads; tmux interprets it, as every terminal does, which takes longer than a relay. "
+        "Under load, a relay waits for a processor like any program. script, a C program, shows the kernel's share: a second pty "
+        "doubles the kernel's work (docs/decisions/0030-pty-relay.md)."
     )
-    return (Section(TITLE, about, rows),)
+    return (Section(TITLE, about, (*rows, *_in_tmux(workdir))),)
+
+
+def _in_tmux(workdir: WorkingDirectory) -> tuple[Row, ...]:
+    """Measure much output in a terminal that people use: it interprets what it reads, unlike the reader of the bare pty."""
+    if not shutil.which("tmux"):
+        return ()
+    output, result = f"yes | head -c {_IN_TMUX}", workdir.folder / "in-tmux"
+    run = shlex.join((workdir.program, "--no-merge", "--", "sh", "-c", output))
+    command = ("python3", "-I", "-c", _TURNS, str(_rounds()), str(result), output, run)
+    tmux = ("tmux", "-S", str(workdir.folder / "tmux"), "-f", "/dev/null")
+    process.output((*tmux, "new-session", "-d", "-x", "80", "-y", "24", shlex.join(command)), workdir.env)
+    end = time.monotonic() + _PATIENCE * _rounds()
+    while not result.exists():
+        if time.monotonic() > end:
+            raise ProgramFailed("no result of tmux")
+        time.sleep(0.1)
+    rows = [line.split() for line in result.read_text().splitlines()]
+    bare, ours = ([float(time) for number, time in rows if int(number) == wanted] for wanted in (0, 1))
+    return (
+        Row("5 MB of output in tmux, bare", measure.spread(bare)),
+        Row("5 MB of output in tmux, agent-dev", measure.spread(ours), "bare", measure.ratio(ours, bare), 1.3),
+    )
 
 
 def _rounds() -> int:

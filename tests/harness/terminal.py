@@ -274,7 +274,10 @@ class Terminal:
         except (pexpect.TIMEOUT, pexpect.EOF):
             return False
         self._raw += chunk
-        self._stream.feed(self._filter.feed(chunk))
+        try:
+            self._stream.feed(self._filter.feed(chunk))
+        except ValueError:  # pyte takes a superscript digit for a digit; random bytes may have one after CSI
+            self._stream = pyte.ByteStream(self.screen)
         return True
 
     def _read_all(self) -> None:
