@@ -170,6 +170,7 @@ class _Walk:
         self.changed_directories: list[_ChangedDirectory] = []
         self.parts: list[_Part] = []
         self.weight = 0  # of the files to read
+        self.may_fork = True
         self.taken = TreeSnapshot(problems=self.reader.problems)
 
     def folder(self, path: str) -> list[str]:
@@ -251,7 +252,7 @@ class _Walk:
         """Read the changed files and build the pieces of their directories."""
         read = (
             fork_map.fork_map(self._part, self.parts)
-            if self.weight > _PARALLEL_MIN
+            if self.weight > _PARALLEL_MIN and self.may_fork
             else [self._part(part) for part in self.parts]
         )
         rows: dict[str, list[Row | None]] = {}
@@ -293,15 +294,23 @@ def _never_yield() -> None:
 
 
 def take_snapshot(
-    root: str, keep: KeepFunction, known: Pieces, now: int, yield_lock: Callable[[], None] | None = None
+    root: str,
+    keep: KeepFunction,
+    known: Pieces,
+    now: int,
+    yield_lock: Callable[[], None] | None = None,
+    *,
+    may_fork: bool = True,
 ) -> TreeSnapshot:
     """Return the nodes below a directory; those unchanged since `known` are reused.
 
     `keep` returns the name of an open file's content, e.g. `ContentPool.add`, which copies it; `now`: ns since 1970 before the
-    walk; `yield_lock` is called every few milliseconds and aborts by raising. Raises OSError if the pool cannot be written.
+    walk; `yield_lock` is called every few milliseconds and aborts by raising; `may_fork`: several processes may call `keep`.
+    Raises OSError if the pool cannot be written.
     """
     fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)  # its mode may keep the owner out
     walk = _Walk(fd, keep, known, now, yield_lock or _never_yield)
+    walk.may_fork = may_fork
     try:
         pending = [""]
         while pending:

@@ -386,13 +386,31 @@ def _is_visible(git_dir: str, request: CopyRequest) -> bool:
     return bool(link) and any(is_below(path, root) for root in request.roots)
 
 
+def _list_stores(source: str, name: str) -> list[tuple[str, str]]:
+    """Return the object stores of a git dir, its own first, each after the name that its hard links get."""
+    stores = object_links.list_object_stores(os.path.realpath(f"{source}/objects"))
+    return [(f"{name}.a{number}" if number else name, store) for number, store in enumerate(stores)]
+
+
+def find_linked_stores(source: str, name: str) -> dict[str, str]:
+    """Return the directories of which a copy has hard links, by the names of the links' directories; not those of submodules."""
+    found = {}
+    for store_name, store in _list_stores(source, name):
+        found[store_name] = store
+        found[f"{store_name}.lfs"] = _lfs_objects(os.path.dirname(store))
+    return {one: path for one, path in found.items() if os.path.isdir(path)}
+
+
+def _lfs_objects(git_dir: str) -> str:
+    return f"{git_dir}/lfs/objects"
+
+
 def _link_objects(source: str, copy: str, request: CopyRequest, name: str, result: PrivateCopy) -> None:
     """Give the copy an empty object store with hard-linked alternates, and LFS objects next to them."""
     os.makedirs(f"{copy}/objects/info")
     os.mkdir(f"{copy}/objects/pack")
     inside = []
-    for number, store in enumerate(object_links.list_object_stores(os.path.realpath(f"{source}/objects"))):
-        store_name = f"{name}.a{number}" if number else name
+    for store_name, store in _list_stores(source, name):
         inside.append(f"{RUN}/git/{store_name}/objects")
         if os.path.isdir(store):
             outside = (f"{request.outside_prefix}-{store_name}", request.outside_list)
@@ -408,8 +426,8 @@ def _link_objects(source: str, copy: str, request: CopyRequest, name: str, resul
 
 def _show_lfs(git_dir: str, request: CopyRequest, name: str, result: PrivateCopy) -> None:
     """Show LFS objects where git-lfs looks for those of an alternate (git-lfs: fs.go, ObjectReferencePaths)."""
-    if os.path.isdir(f"{git_dir}/lfs/objects"):
-        store = f"{git_dir}/lfs/objects"
+    store = _lfs_objects(git_dir)
+    if os.path.isdir(store):
         if request.uses_links:
             store = object_links.link_store(
                 store, f"{request.links_dir}/{name}.lfs", (f"{request.outside_prefix}-{name}.lfs", request.outside_list)

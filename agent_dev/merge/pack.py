@@ -3,11 +3,14 @@
 A completely merged session stays for `undo`, which restores its changes to it. The newest sessions stay complete; the others
 lose data that only another run needs, and that a resume recreates: the agent's private git directory with its objects, and
 checkpoints. Sessions with commits, branches or stashes of the agent, which can be imported after an undo, are only thinned: they
-lose their checkpoints and caches. Sessions that wait, run or are being merged are never touched.
+lose their checkpoints and caches, and keep the git directory and the lower snapshot in one file. Sessions that wait, run or are
+being merged are never touched.
 """
 
 import os
 import time
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -15,8 +18,10 @@ from agent_dev.agent_git import refs
 from agent_dev.errors import AgentDevError, SessionBusy, UnreadableSession
 from agent_dev.fs import background_removal, durable
 from agent_dev.fs.disk_usage import disk_usage
+from agent_dev.fs.read_regular import are_real_directories
 from agent_dev.fs.rmtree import remove_external_objects
 from agent_dev.fs.state_files import list_names
+from agent_dev.git import private_copy
 from agent_dev.merge_engine import pending_marks
 from agent_dev.overlay import lower_snapshot
 from agent_dev.session import open_transaction, removal, store
@@ -28,7 +33,8 @@ _DAY = 86_400 * 10**9  # ns
 _MAX_PER_MERGE = 8  # sessions per merge; the next merges process the rest
 _MAX_FILES = 3000  # files and directories of the sessions that stay complete: each has a link to every loose object of git
 _RECREATABLE = ("objects", "git", "checkpoints", "caches", "asks", "draft.json", "judged.json", "base/index", store.JOIN_SOCKET)
-_THINNED_PARTS = ("checkpoints", "caches", "asks", "draft.json", "judged.json")  # they do not depend on each other
+_THINNED_PARTS = ("checkpoints", "caches", "asks", "draft.json", "judged.json", store.JOIN_SOCKET)  # independent of each other
+_LINKS = "objects"  # a directory for each object store
 _MARK, _DONE = "packing", "packed"
 PACKED, REMOVED, THINNED = "packed", "removed", "thinned"
 
@@ -102,11 +108,15 @@ def _due(
             continue
         if one.id not in merges and _is_removable(one):
             due.append((one, REMOVED))
-        elif not os.path.lexists(f"{one.folder}/{_DONE}") and store.is_merged(one):
+        elif not _is_reduced(one) and store.is_merged(one):
             whole.append(one)
     kept = whole[max(len(whole) - keep_count, 0) :]
     old = whole[: len(whole) - (_count_within(kept, max_files) if max_files else len(kept))]
     return [*due, *((one, how) for one in old if (how := _how_to_reduce(one)))]
+
+
+def _is_reduced(session: store.Session) -> bool:
+    return any(os.path.lexists(f"{session.folder}/{name}") for name in (_DONE, store.ARCHIVE))
 
 
 def _count_within(sessions: list[store.Session], max_files: int) -> int:
@@ -122,7 +132,8 @@ def _count_within(sessions: list[store.Session], max_files: int) -> int:
 def _how_to_reduce(session: store.Session) -> str:
     if _has_only_files(session):
         return PACKED
-    return THINNED if any(os.path.lexists(f"{session.folder}/{name}") for name in _THINNED_PARTS) else ""
+    is_due = any(os.path.lexists(f"{session.folder}/{name}") for name in _THINNED_PARTS) or _archivable_parts(session)
+    return THINNED if is_due else ""
 
 
 def _record(session: store.Session) -> store.Record:
@@ -192,24 +203,77 @@ def _pack(session: store.Session) -> None:
 
 
 def _thin(session: store.Session) -> bool:
-    """Remove the parts that neither an undo nor an import of commits needs, unless a rollback was interrupted."""
+    """Remove the parts that neither an undo nor an import of commits needs, archive the others; return whether anything changed.
+
+    Nothing is changed if a rollback was interrupted.
+    """
     marks = ("rollback.pending", "rollback.shown", open_transaction.LINK_NAME)
     if any(os.path.lexists(f"{session.folder}/{name}") for name in marks):
         return False
     aside = background_removal.make_removal_directory(
         f"{os.path.dirname(os.path.dirname(session.folder))}/gone", f"{session.id}.thinned"
     )
-    for name in _THINNED_PARTS:
-        _move(f"{session.folder}/{name}", f"{aside}/{name}")
+    moved = [name for name in _THINNED_PARTS if _move(f"{session.folder}/{name}", f"{aside}/{name}")]
     background_removal.remove_in_background(aside)
-    return True
+    return _archive(session) or bool(moved)
 
 
-def _move(path: str, to: str) -> None:
+def _archive(session: store.Session) -> bool:
+    """Store the git directories and the lower snapshot in one file; return whether that was possible."""
+    parts = _archivable_parts(session)
+    if not parts:
+        return False
+    from agent_dev.checkpoint import session_archive  # few agents commit
+
+    is_done = session_archive.store_directories(session, parts, _replaceable_links(session))
+    with suppress(OSError):  # links to the objects of submodules are left
+        os.rmdir(f"{session.folder}/{_LINKS}")
+    return is_done
+
+
+def _archivable_parts(session: store.Session) -> tuple[str, ...]:
+    """Return the directories of a session that an archive can store; none if they are too large or the agent locked a root."""
+    from agent_dev.checkpoint import session_archive  # few agents commit
+
+    record = _record(session)
+    uppers = [session.root(number, "").upper for number in range(len(record["roots"]))]
+    own = [f"{upper}/.git" for number, upper in enumerate(uppers) if refs.has_private_git_dir(record, number)]
+    paths = [path for path in (*own, f"{session.folder}/git", session.lower_snapshot) if are_real_directories(path)]
+    if not all(os.access(upper, os.W_OK | os.X_OK) for upper in uppers):
+        return ()
+    sizes = (os.lstat(f"{parent}/{name}").st_size for path in paths for parent, _, names in os.walk(path) for name in names)
+    if sum(sizes) > session_archive.MAX_SIZE:
+        return ()
+    return tuple(path.removeprefix(f"{session.folder}/") for path in paths)
+
+
+def _replaceable_links(session: store.Session) -> dict[str, str]:
+    """Return the directories of hard links that can be made again, and the store of each.
+
+    An archived session borrows these objects from the user's repository. Links of a repository whose number of stores changed
+    stay, since their names are numbers.
+    """
+    present = set(list_names(f"{session.folder}/{_LINKS}"))
+    found: dict[str, str] = {}
+    for git in _record(session)["git"]:
+        stores = private_copy.find_linked_stores(git["common"], str(git["root"]))
+        linked = {name for name in present if name == str(git["root"]) or name.startswith(f"{git['root']}.a")}
+        if _without_lfs(linked) == _without_lfs(stores):
+            found |= {f"{_LINKS}/{name}": store for name, store in stores.items() if name in present}
+    return found
+
+
+def _without_lfs(names: Iterable[str]) -> set[str]:
+    return {name for name in names if not name.endswith(".lfs")}
+
+
+def _move(path: str, to: str) -> bool:
+    """Rename a file or directory; return False if it is absent, or was moved by an earlier run."""
     try:
         os.rename(path, to)
     except FileNotFoundError:
-        return  # absent, or moved by an earlier run
+        return False
+    return True
 
 
 def _size(session: store.Session, how: str) -> int:
@@ -219,4 +283,6 @@ def _size(session: store.Session, how: str) -> int:
     parts = [f"{session.folder}/{name}" for name in (_RECREATABLE if how == PACKED else _THINNED_PARTS)]
     if how == PACKED:
         parts += [f"{session.root(number, '').upper}/.git" for number in range(len(_record(session)["roots"]))]
+    elif archived := _archivable_parts(session):
+        parts += [f"{session.folder}/{name}" for name in (*archived, *_replaceable_links(session))]
     return sum(disk_usage(path) for path in parts if os.path.lexists(path))

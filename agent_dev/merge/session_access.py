@@ -4,12 +4,12 @@ import os
 import select
 import time
 
-from agent_dev.errors import SessionBusy
+from agent_dev.errors import SessionBusy, UnreadableSession
 from agent_dev.linux import pid_namespace, signals
 from agent_dev.session import open_transaction, removal, store
 from agent_dev.session.sessions import CommandContext, ListedSession, list_sessions
 
-_UNFINISHED = ("rollback.pending", "rollback.shown", "packing", open_transaction.LINK_NAME)
+_UNFINISHED = ("rollback.pending", "rollback.shown", "packing", open_transaction.LINK_NAME, store.ARCHIVE)
 _PATIENCE = 10_000  # ms
 _READ_PATIENCE = 2_000  # ms; for a command that only reads
 _POLL_INTERVAL = 0.02  # seconds between two checks of a lock
@@ -18,6 +18,14 @@ _POLL_INTERVAL = 0.02  # seconds between two checks of a lock
 def lock_ended(one: ListedSession) -> ListedSession:
     """Lock an ended session, and clean up after a killed launcher. Raises SessionBusy."""
     session = lock_when_free(one.session, one.state)
+    try:
+        return _clean_up(session, one)
+    except UnreadableSession:
+        store.unlock_session(session)
+        raise
+
+
+def _clean_up(session: store.Session, one: ListedSession) -> ListedSession:
     if os.path.lexists(f"{session.folder}/{store.UNLOCKED_FILE}"):
         from agent_dev.session import uppers  # rare: only after a killed command
 
@@ -46,18 +54,22 @@ def _patience(state: str) -> float:
 
 
 def has_interrupted_work(session: store.Session) -> bool:
-    """Return whether a rollback or packing was killed, or a transaction of the agent was left open."""
+    """Return whether a rollback or packing was killed, a transaction of the agent left open, or an archive has directories."""
     return any(os.path.lexists(f"{session.folder}/{name}") for name in _UNFINISHED)
 
 
 def finish_interrupted_work(session: store.Session) -> str:
-    """Finish an interrupted packing, rollback or transaction. Return a message for the user, or ""."""
+    """Finish an interrupted packing, rollback or transaction; restore archived directories. Return a message for the user, or "".
+
+    Raises UnreadableSession, CannotRollBack.
+    """
     if not has_interrupted_work(session):
         return ""
-    from agent_dev.checkpoint import rollback  # rare; they import this module
+    from agent_dev.checkpoint import rollback, session_archive  # rare; they import this module
     from agent_dev.control import session_service
     from agent_dev.merge import pack
 
+    session_archive.restore_directories(session)
     pack.finish_packing(session)
     if os.path.lexists(f"{session.folder}/rollback.pending"):
         rollback.resume_rollback(session)
@@ -93,7 +105,10 @@ def discard(where: CommandContext, one: ListedSession) -> str:
         path = removal.move_to_trash(where.store, session)
         store.unlock_session(session)
         return path
-    held = lock_ended(one)
+    try:
+        held = lock_ended(one)
+    except UnreadableSession:  # its archive
+        held = ListedSession(store.lock_session(one.session), one.record, one.state)
     path = removal.move_to_trash(where.store, held.session)
     try:
         record: store.Record = {**held.record, "state": store.DISCARDED}

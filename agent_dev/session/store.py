@@ -12,10 +12,12 @@ from agent_dev.session.root import Root
 from agent_dev.value import Value
 
 VERSION = 1
+ARCHIVED_VERSION = 2  # of the record of an archived session: programs that read only the first version refuse it
 STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
 DEFAULT_SIMILARITY = 50  # percent of a renamed file's content that is the same, as in git
 NEWEST = 100  # newest sessions that a start reads, and that are compared per root: each needs a descriptor, often of 1,024
 JOIN_SOCKET = "join"  # in a session's folder: where commands ask to join the running sandbox
+ARCHIVE = "archive"  # in a session's folder: directories of a merged session (checkpoint/session_archive)
 QUESTIONS = "asks"  # in a session's folder: questions to the user (session/approvals)
 PUBLISHED = "published.json"  # in a session's folder: its published ports, while it runs
 UNLOCKED_FILE = "opened"  # in a session's folder: the unlocked directories of its uppers (session/uppers)
@@ -109,6 +111,7 @@ if TYPE_CHECKING:
         rename_similarity: int  # percent of a renamed file's content that is the same
         packed: bool  # reduced to what an undo needs
         packed_copies: list[int]  # `copies` before packing
+        archived: bool  # the archive has directories of the session
         imported: ImportedRecord  # of a session that came as a bundle
         attempt: AttemptRecord  # of `tx --best`, until it is resumed
         forked: bool  # a copy of a session, until its agent runs
@@ -351,7 +354,7 @@ def write_record(session: Session, record: Record, *, is_durable: bool = False) 
 
     `is_durable`: sync it first, so that a power cut cannot lose both versions; else `sync_record` makes it durable.
     """
-    data = checksummed_json.dumps({**record, "version": VERSION})
+    data = checksummed_json.dumps({**record, "version": ARCHIVED_VERSION if record.get("archived") else VERSION})
     state_files.replace_file(f"{session.folder}/session.json", data, is_durable=is_durable)
 
 
@@ -370,7 +373,7 @@ def read_record(session: Session) -> Record:
     except (OSError, ValueError) as error:
         hint = f"agent-dev merge {session.id} --export DIR copies its files out, agent-dev discard {session.id} removes it"
         raise UnreadableSession(session=session.id, reason=f"unreadable record ({error})", hint=hint) from None
-    if record.get("version") != VERSION:
+    if record.get("version") not in (VERSION, ARCHIVED_VERSION):
         hint = "use the version of agent-dev that wrote it"
         raise UnreadableSession(session=session.id, reason=f"its record has version {record.get('version')}", hint=hint)
     if not isinstance(record.get("git"), list):

@@ -38,6 +38,7 @@ ACTIONS: dict[str, tuple[tuple[str, ...], ...]] = {
     "commits": (("merge", "{part}", "--commits", "--include-risky"), ("undo",)),
     "undo": (("undo",), ("redo",)),
     "rollback": (("rollback", "1", "--session", "{part}"), ("merge", "{part}", "--all", "--include-risky")),
+    "archived": (("commits", "{archived}"), ("status", "{archived}"), ("discard", "{archived}")),
     "discard": (("discard", "{part}"), ("discard", "{last}"), ("sessions", "--all")),
     "clean": (("clean", "--all"), ("sessions", "--all")),
     "restore": (("restore", "--dry-run"), ("restore",), ("undo",)),
@@ -58,7 +59,8 @@ def world(tmp_path_factory: pytest.TempPathFactory) -> DamagedWorld:
 @pytest.fixture(scope="module")
 def names(world: DamagedWorld) -> dict[str, str]:
     part, last = (row["session"] for row in world.user.sessions()[-2:])
-    return {"part": part, "last": last}
+    [archive] = (world.state / "sessions").glob("*/archive")
+    return {"part": part, "last": last, "archived": archive.parent.name}
 
 
 def do(world: DamagedWorld, names: dict[str, str], action: str) -> list[CommandOutput]:

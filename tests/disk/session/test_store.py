@@ -248,7 +248,7 @@ def test_a_record_is_replaced_atomically(session: Session) -> None:
     assert sorted(os.listdir(session.folder)) == ["roots", "session.json"]
 
 
-@pytest.mark.parametrize("version", [0, 2, 99, "1", None])
+@pytest.mark.parametrize("version", [0, 3, 99, "1", None])
 def test_a_record_of_another_version_is_refused_and_unchanged(session: Session, version: object) -> None:
     data = checksummed_json.add_checksum(fast_json.dumps({**store.BLANK, "version": version}))
     path = Path(session.folder) / "session.json"

@@ -18,6 +18,7 @@ from pathlib import Path
 from agent_dev.checkpoint import checkpoint_store, rollback
 from agent_dev.cli import main
 from agent_dev.linux import syscalls
+from agent_dev.merge import pack
 from agent_dev.session import sessions, store
 from tests.harness.faults import planted_files
 from tests.harness.program import AgentDev, tree, wait_until
@@ -53,7 +54,7 @@ class DamagedWorld:
         theirs = {row["session"] for row in self.other.sessions()}
         places = (self.state, self.cache, self.folder / "config" / "agent-dev")
         found = [path for place in places for path in sorted(place.rglob("*")) if _is_plain(path)]
-        others = {"upper", "work", "stage-0", "aside-0", "tree", *theirs}
+        others = {"upper", "work", "stage-0", "stage-1", "aside-0", "tree", *theirs}
         own = [path for path in found if not others & set(path.parts) and ("rounds" not in path.parts or path.suffix == ".json")]
         return list({path.parent if _is_named_for_content(path) else path: path for path in own}.values())
 
@@ -79,6 +80,9 @@ def make_world(folder: Path) -> DamagedWorld:
     _succeed(user("run", "--direct", "--", "sh", "-c", "echo direct >z"))
     _run(user, "echo discarded >>b")
     _succeed(user("discard"))
+    _run(user, "echo archived >e; git add e; git commit -qm archived")
+    _succeed(user("merge", "--commits", "--include-risky"))
+    _archive(user)
     (user.repo / "mine").write_text("untracked\n")
     (user.repo / "c").write_text(SEQ + "uncommitted\n")
     _run(
@@ -93,6 +97,14 @@ def make_world(folder: Path) -> DamagedWorld:
     world = DamagedWorld(folder, user, other)
     _plant(world, session)
     return world
+
+
+def _archive(user: AgentDev) -> None:
+    """Archive the newest session, which is merged."""
+    folder = max((user.state / "sessions").iterdir())
+    session = store.lock_session(store.Session(folder.name, str(folder)))
+    assert pack._thin(session)
+    store.unlock_session(session)
 
 
 def _plant(world: DamagedWorld, name: str) -> None:

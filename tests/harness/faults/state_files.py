@@ -59,6 +59,7 @@ KINDS = (
     StateFile("state/agent-dev/fleet/*/run.json", ("fleet/run_folder",), is_read_alone=True),
     StateFile("state/agent-dev/fleet/*/journal", ("fleet/run_folder",), is_read_alone=True),
     StateFile(f"{SESSION}/session.json", ("session/store",)),
+    StateFile(f"{SESSION}/archive", ("checkpoint/session_archive",)),
     StateFile(f"{SESSION}/events.jsonl", ("session/events", "session/hash_chain")),
     StateFile(f"{SESSION}/commands.jsonl", ("session/hash_chain",)),
     StateFile(f"{SESSION}/network.jsonl", ("session/hash_chain", "network/standby")),

@@ -39,6 +39,30 @@ def run_and_merge(agent_dev: AgentDev, numbers: range) -> None:
             agent_dev.do("tx", "--include-risky", "--", "sh", "-c", script)
 
 
+def commit_and_import(agent_dev: AgentDev, numbers: range) -> None:
+    """Run a session with a commit for each number, and import that."""
+    for number in numbers:
+        script = f"echo {number} >>README.md; mkdir -p src; echo {number} >src/{number}; git add -A; git commit -qm {number}"
+        author = (f"GIT_{role}_{what}=agent" for role in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL"))
+        agent_dev.do("--no-merge", "--", "env", *author, "sh", "-ec", script)
+        agent_dev.do("merge", "--commits", "--include-risky")
+
+
+def expect_bounds(agent_dev: AgentDev, count: int) -> None:
+    """Assert the bounds for 300 sessions; with fewer, add what the others would leave: a session like the oldest, and a merge."""
+    entries, size = disk_use(*(agent_dev.home.parent / top for top in ("state", "cache", "config")))
+    print(f"{count} sessions: {entries:,} files and directories, {size / 1e6:.1f} MB")  # noqa: T201
+    if count < SESSIONS:
+        folders = sorted((agent_dev.state / "sessions").iterdir())
+        others = (max(map(disk_use, (agent_dev.state / "merges").iterdir())), max(map(disk_use, folders[:COMPLETE])))
+        entries += sum(one[0] for one in others) * (SESSIONS - count)
+        size += sum(one[1] for one in others) * (SESSIONS - count)
+        entries += pack._MAX_FILES - disk_use(*folders[-COMPLETE - 1 : -1])[0]
+        print(f"{SESSIONS} sessions: {entries:,} files and directories, {size / 1e6:.1f} MB")  # noqa: T201
+    assert entries <= MOST_ENTRIES
+    assert size <= LARGEST
+
+
 def finish_cleaning(agent_dev: AgentDev) -> None:
     """Let a day pass, so that the next run starts the automatic cleaning; wait for its end."""
     mark, cache = agent_dev.state / "thinned", agent_dev.home.parent / "cache/agent-dev/old"
@@ -53,22 +77,25 @@ def finish_cleaning(agent_dev: AgentDev) -> None:
 
 @pytest.mark.slow
 def test_many_small_merged_sessions_stay_within_the_bounds(agent_dev: AgentDev) -> None:
-    """With fewer than 300 sessions, add what the others would leave: packed, as all but the newest ones, and a merge each."""
     count = SESSIONS if SCALE >= 100 else 2 * COMPLETE
     run_and_merge(agent_dev, range(count))
     finish_cleaning(agent_dev)
-    entries, size = disk_use(*(agent_dev.home.parent / top for top in ("state", "cache", "config")))
-    print(f"{count} sessions: {entries:,} files and directories, {size / 1e6:.1f} MB")  # noqa: T201
-    if count < SESSIONS:
-        folders = sorted((agent_dev.state / "sessions").iterdir())
-        others = (max(map(disk_use, (agent_dev.state / "merges").iterdir())), max(map(disk_use, folders[:COMPLETE])))
-        entries += sum(one[0] for one in others) * (SESSIONS - count)
-        size += sum(one[1] for one in others) * (SESSIONS - count)
-        entries += pack._MAX_FILES - disk_use(*folders[-COMPLETE - 1 : -1])[0]
-    assert entries <= MOST_ENTRIES
-    assert size <= LARGEST
+    expect_bounds(agent_dev, count)
     assert agent_dev.changes("last") == {"waits": "added"}
     agent_dev.do("undo")
     assert not (agent_dev.repo / f"src/{count - 1}").exists()
     merges = agent_dev.do("merges").splitlines()
     assert len([line for line in merges if "merged" in line]) >= count - 1, "a merge can no longer be undone"
+
+
+@pytest.mark.slow
+def test_sessions_with_imported_commits_stay_within_the_bounds(agent_dev: AgentDev) -> None:
+    count = 2 * COMPLETE
+    start = agent_dev.git("rev-parse", "HEAD")
+    commit_and_import(agent_dev, range(count))
+    finish_cleaning(agent_dev)
+    expect_bounds(agent_dev, count)
+    for number in reversed(range(count)):  # the newest are complete, the others archived
+        agent_dev.do("undo")
+        assert not (agent_dev.repo / f"src/{number}").exists()
+    assert agent_dev.git("rev-parse", "HEAD") == start

@@ -124,6 +124,23 @@ def test_a_compacted_session_is_resumed_with_its_own_git_dir(agent_dev: AgentDev
     assert not is_packed(folder)
 
 
+COMMIT = "git -c user.name=A -c user.email=a@b.invalid commit -qm"
+
+
+def is_archived(folder: Path) -> bool:
+    return (folder / "archive").exists()
+
+
+def imported(agent_dev: AgentDev, name: str) -> Path:
+    """Run a session with a commit, and import that; return the session's directory."""
+    before = set((agent_dev.state / "sessions").glob("*"))
+    script = f"echo {name} >{name}; git add {name}; {COMMIT} {name}; git tag tag-{name}; sleep 0.1"
+    agent_dev.do("--no-merge", "--name", name, "--", "sh", "-ec", script)
+    agent_dev.do("merge", name, "--commits", "--include-risky")
+    (folder,) = set((agent_dev.state / "sessions").glob("*")) - before
+    return folder
+
+
 def test_a_session_with_commits_that_were_not_imported_is_not_reduced(agent_dev: AgentDev) -> None:
     folder = merged(agent_dev, "one", "echo x >new; git -c user.name=A -c user.email=a@b.invalid commit -q --allow-empty -m x")
     files = tree(folder)
@@ -131,29 +148,65 @@ def test_a_session_with_commits_that_were_not_imported_is_not_reduced(agent_dev:
     assert tree(folder) == files
 
 
-def test_a_merged_session_with_a_branch_loses_its_checkpoints_only(agent_dev: AgentDev) -> None:
+def test_a_merged_session_with_a_branch_is_archived_in_one_file(agent_dev: AgentDev) -> None:
     folder = merged(agent_dev, "one", "echo x >new; git branch b; sleep 0.1")
-    files = {path: entry for path, entry in tree(folder).items() if not path.startswith((".", "checkpoints", "judged"))}
+    lost = ("checkpoints", "judged", "join")
+    files = {path: entry for path, entry in tree(folder).items() if not path.startswith((".", *lost))}
     assert cleaned(agent_dev, "--all", "--dry-run") == [(folder.name, "thinned")]
+    assert not is_archived(folder)
     assert cleaned(agent_dev, "--all") == [(folder.name, "thinned")]
-    assert {path: entry for path, entry in tree(folder).items() if path != "."} == files
+    assert count(folder) <= SMALL / 2
     assert cleaned(agent_dev, "--all") == []
+    assert "branch b: new" in agent_dev("commits", "one").stdout
+    assert {path: entry for path, entry in tree(folder).items() if path != "."} == files
+    assert os.getxattr(folder / "roots/0/upper/.git", "user.overlay.opaque") == b"y"
+    assert cleaned(agent_dev, "--all") == [(folder.name, "thinned")]
     assert agent_dev("undo").returncode == 0
     assert agent_dev.changes("one") == {"new": "added"}
 
 
-def test_commits_of_a_thinned_session_are_undone_and_imported_again(agent_dev: AgentDev) -> None:
-    script = "echo x >new; git add new; git -c user.name=A -c user.email=a@b.invalid commit -qm inside"
-    agent_dev("--no-merge", "--name", "one", "--", "sh", "-c", script)
-    assert agent_dev("merge", "one", "--commits").returncode == 0
-    (folder,) = (agent_dev.state / "sessions").iterdir()
+def test_commits_of_an_archived_session_are_undone_and_imported_again(agent_dev: AgentDev, tmp_path: Path) -> None:
+    base = agent_dev.git("rev-parse", "HEAD")
+    folder = imported(agent_dev, "one")
     head = agent_dev.git("rev-parse", "HEAD")
-    assert cleaned(agent_dev, "--all") == [(folder.name, "thinned")]
-    assert not (folder / "checkpoints").exists()
-    assert agent_dev("undo").returncode == 0
-    assert agent_dev.git("rev-parse", "HEAD") != head
-    assert agent_dev("merge", "one", "--commits").returncode == 0
+    looks = [("commits", "one"), ("diff", "one"), ("log", "one"), ("status", "one")]
+    before = [agent_dev(*words).stdout for words in looks]
+    for direction, expected in (("undo", base), ("redo", head), ("undo", base)):
+        cleaned(agent_dev, "--all")
+        assert is_archived(folder) is (direction == "undo")  # a session that waits is left alone
+        if direction == "undo":
+            assert [agent_dev(*words).stdout for words in looks[:2]] == before[:2]
+            cleaned(agent_dev, "--all")
+        agent_dev.do(direction)
+        assert not is_archived(folder)
+        assert agent_dev.git("rev-parse", "HEAD") == expected
+    assert "one" in agent_dev.do("commits", "one")
+    assert "+one" in agent_dev.do("diff", "one")
+    agent_dev.do("bundle", "one", tmp_path / "bundle")
+    agent_dev.do("merge", "one", "--commits", "--include-risky")
     assert agent_dev.git("rev-parse", "HEAD") == head
+
+
+def test_an_archived_session_is_resumed_after_the_user_repacked(agent_dev: AgentDev) -> None:
+    folder = imported(agent_dev, "one")
+    assert cleaned(agent_dev, "--all") == [(folder.name, "thinned")]
+    agent_dev.git("gc", "-q")
+    agent_dev.do("undo")
+    script = f"git fsck --strict --no-dangling && git log -1 --format=%s && {COMMIT} second --allow-empty"
+    done = agent_dev("resume", "one", "--", "sh", "-ec", script)
+    assert (done.returncode, done.stdout) == (0, "one\n"), done.stderr
+    assert list((folder / "objects/0/pack").glob("*.pack")), "its objects are not protected from a prune of the user's"
+    assert "second" in agent_dev.do("commits", "one")
+    agent_dev.do("merge", "one", "--commits", "--include-risky")
+    assert agent_dev.git("log", "-2", "--format=%s").split() == ["second", "one"]
+
+
+def test_old_sessions_with_commits_are_archived_after_each_merge(agent_dev: AgentDev) -> None:
+    config(agent_dev, "keep_merged_sessions: 1\n")
+    folders = [imported(agent_dev, f"s{number}") for number in range(3)]
+    resolved(agent_dev)
+    assert [is_archived(folder) for folder in folders] == [True, True, False]
+    assert all(count(folder) <= SMALL / 2 for folder in folders[:2])
 
 
 def test_cleaning_during_other_commands_loses_nothing(agent_dev: AgentDev) -> None:
