@@ -5,6 +5,8 @@ The agents work in overlays, where they also commit; the user edits and commits.
 
 import os
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +16,7 @@ from agent_dev.commits.import_result import ImportResult
 from agent_dev.commits.targets import ImportOptions
 from agent_dev.errors import AgentDevError, RecoveryRequired, UnknownOutcome, UnreadableSession
 from agent_dev.git import private_copy
+from agent_dev.merge import pack, session_access
 from agent_dev.merge.review import Review
 from agent_dev.merge.undo import UndoResult
 from agent_dev.overlay import lower_snapshot_request, lower_snapshot_take
@@ -134,12 +137,27 @@ class GitWorld(World):
         return done[0]
 
     def undo(self, merge_id: str, *, is_three_way: bool) -> UndoResult:
-        self.result = super().undo(merge_id, is_three_way=is_three_way)
+        with self._archived():
+            self.result = super().undo(merge_id, is_three_way=is_three_way)
         return self.result
 
     def redo(self, merge_id: str) -> UndoResult:
-        self.result = super().redo(merge_id)
+        with self._archived():
+            self.result = super().redo(merge_id)
         return self.result
+
+    @contextmanager
+    def _archived(self) -> Iterator[None]:
+        """Archive all sessions, as the cleaning does with old merged ones; restore them at the end, if no command has."""
+        for one in store.all_sessions(self.store):
+            held = store.lock_session(one)
+            pack._archive(held)
+            store.unlock_session(held)
+        yield
+        for one in store.all_sessions(self.store):
+            held = store.lock_session(one)
+            session_access.finish_interrupted_work(held)
+            store.unlock_session(held)
 
 
 @dataclass
