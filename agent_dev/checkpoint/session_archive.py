@@ -33,6 +33,8 @@ def store_directories(session: store.Session, parts: tuple[str, ...], links: dic
     Older programs refuse the session while it has an archive. `parts`: paths in the session's directory, which are no symlinks;
     `links`: the paths there of directories with hard links, and the directory whose files each links to. Raises OSError.
     """
+    if os.path.lexists(f"{session.folder}/{store.ARCHIVE}"):
+        return False  # of another cleaning, which was killed before it had moved all directories out
     data = _encode(session, parts, links)
     if not data:
         return False

@@ -153,11 +153,13 @@ class GitWorld(World):
             held = store.lock_session(one)
             pack._archive(held)
             store.unlock_session(held)
-        yield
-        for one in store.all_sessions(self.store):
-            held = store.lock_session(one)
-            session_access.finish_interrupted_work(held)
-            store.unlock_session(held)
+        try:
+            yield
+        finally:
+            for one in store.all_sessions(self.store):
+                held = store.lock_session(one)
+                session_access.finish_interrupted_work(held)
+                store.unlock_session(held)
 
 
 @dataclass

@@ -92,6 +92,7 @@ def test_what_a_killed_process_left_at_a_directory_is_replaced(ended: EndedSessi
     session_archive.store_directories(ended.session, PARTS, {})
     (ended.upper / ".git/objects/ab").mkdir(parents=True)
     (ended.upper / ".git/stale").write_text("x")
+    assert not session_archive.store_directories(ended.session, PARTS[1:], {}), "the archive was overwritten with a part"
     session_archive.restore_directories(ended.session)
     assert shape(Path(ended.session.folder)) == before
 
