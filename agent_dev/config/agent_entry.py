@@ -15,7 +15,7 @@ class AgentEntry:
     offers; `PATH#KEY` is one key of a file. `hosts`: network rules of what it talks to; `telemetry`: of what it sends reports
     to. `resume`: words that continue its last conversation. `repeat`: options of the first run that are then given again, with
     `=` at the end of the name if they have a value. `fork`: words that continue a copy of it, for a copied session.
-    `conversations`: its conversation files, as PATH#KEY; the newest one of the repository replaces `{conversation}` in these
+    `conversations`: its conversation files, as PATH#KEY; the newest one of the directory replaces `{conversation}` in these
     words (`home/conversations.py`). `resume_interactive`: they need a terminal, and take no prompt.
     `prompt`: words that start it with a prompt. `task`: words that do a prompt without a terminal, and exit.
     `task_resume`: the words in place of `resume` after the subcommand with which `task` begins; `fork` then follows it,

@@ -176,14 +176,16 @@ def check_path_in_home(found: CheckResults, key: str, node: Node) -> str | None:
 
 
 def check_conversations(found: CheckResults, key: str, node: Node) -> str | None:
-    """Return `PATH#KEY`: a path relative to a home, with {conversation}, and a key of the files."""
+    """Return `PATH#KEY`: a path relative to a home, with {conversation} and before it at most one directory `*`, and a key."""
     text = check_path_in_home(found, key, node)
     if text is None:
         return None
     path, _, name = text.partition("#")
-    if "{conversation}" in path and name:
+    _, placeholder, after = path.partition("{conversation}")
+    patterns = [part for part in path.split("/") if "*" in part]
+    if placeholder and name and patterns in ([], ["*"]) and "*" not in after:
         return text
-    found.add_problem(node, key, f"{text} must be PATH#KEY, with {{conversation}} in the path")
+    found.add_problem(node, key, f"{text} must be PATH#KEY, with {{conversation}} in PATH, and at most one directory * before it")
     return None
 
 

@@ -52,7 +52,7 @@ def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_com
     settings, notices = _settings(request, agent, home, location.root)
     settings, found = _with_instructions(settings, agent, location.root)
     agent_home = os.path.realpath(plan.agent_home_path(settings.profile, home, location.root))
-    settings, anew = _with_conversation(settings, request, agent_home, location.root)
+    settings, anew = _with_conversation(settings, request, agent_home, cwd)
     profile = _checked_profile(request, agent, settings)
     homes = os.path.realpath(plan.agent_homes_folder(profile, home)) if "{" in profile.home else agent_home
     overlays, rw = _paths(profile.overlay, home, "overlay", settings), _paths(profile.rw, home, "rw", settings)
@@ -175,7 +175,7 @@ def _with_instructions(settings: Settings, agent: str, root: str) -> "tuple[Sett
     return with_variables, found
 
 
-def _with_conversation(settings: Settings, request: RunRequest, agent_home: str, root: str) -> tuple[Settings, tuple[str, ...]]:
+def _with_conversation(settings: Settings, request: RunRequest, agent_home: str, cwd: str) -> tuple[Settings, tuple[str, ...]]:
     """Return the settings with the words that continue the agent's conversation, and a notice if it cannot continue."""
     profile = settings.profile
     if not request.continues or request.command or not profile.command or profile.name != request.arguments[0]:
@@ -184,7 +184,7 @@ def _with_conversation(settings: Settings, request: RunRequest, agent_home: str,
 
     has_terminal = request.terminal is not None or (os.isatty(0) and os.isatty(1))
     is_interactive = has_terminal and not (request.options.prompt or request.review_notes)
-    return conversations.with_conversation(settings, agent_home, root, is_interactive=is_interactive)
+    return conversations.with_conversation(settings, agent_home, cwd, is_interactive=is_interactive)
 
 
 def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...], *, is_profile: bool) -> tuple[str, ...]:

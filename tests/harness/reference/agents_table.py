@@ -20,9 +20,10 @@ system's. Your registry and its certificates are used, but not your tokens.
 `agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. `agent-dev resume`
 continues its conversation (`--fresh`: a new one), with the options of the first run that the profile lists in `repeat`, such as
 `--model`, and without its prompt; `agent-dev resume SESSION -- OPTIONS` gives others. If the agent cannot continue its
-conversation, a line says so, and a new one begins. At a terminal, Claude Code and Grok themselves do not find a task that ran
-without one, and exit; name it: `agent-dev resume --fresh SESSION -- --resume ID`. The login of an agent stays in the agent home
-(`home --reset --keep-login` keeps it). `agent-dev home --import` copies files of your own, if you select them.
+conversation, a line says so, and a new one begins. For agents with `{conversation}` below, it is the newest one in the agent
+home that began in the session's directory; to name another: `agent-dev resume --fresh SESSION -- --resume ID` (Claude Code,
+Grok). The login of an agent stays in the agent home (`home --reset --keep-login` keeps it). `agent-dev home --import` copies
+files of your own, if you select them.
 
 | agent | package | needs | prompt | without a terminal | continues with | instructed | as root | nests |
 |---|---|---|---|---|---|---|---|---|

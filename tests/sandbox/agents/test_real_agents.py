@@ -33,8 +33,8 @@ PAIRED = ("claude", "codex", "opencode")  # run twice at the same time
 # The task of Codex, Kilo and OpenCode begins with a subcommand, after which the conversation continues. Codex, pi and Qwen ask
 # the scripted model only with the options of their first run.
 COPIED = ("codex", "kilo", "opencode", "pi", "qwen")
-# Continued at a terminal after a task without one. Claude Code and Grok find such a task only without one.
-CONTINUED = ("cline", "codex", "continue", "copilot", "gemini", "kilo", "kimi", "opencode", "pi", "qwen")
+CONTINUED = ("claude", "cline", "codex", "continue", "copilot", "gemini", "grok", "kilo", "kimi", "opencode", "pi", "qwen")
+FORKING = ("claude", "grok")  # the first `resume` of a copied session continues a copy of the conversation
 PASTING = {  # the text by which an agent shows an image that was pasted
     "claude": "[Image #1]",
     "gemini": ".png",
@@ -169,7 +169,7 @@ def test_ctrl_v_pastes_an_image(installed: AgentDev, agent: str, tmp_path: Path)
 
 
 def test_it_continues_its_conversation_at_a_terminal(installed: AgentDev, agent: str) -> None:
-    """After `resume`, the model gets the first prompt, too. Tried for the agents in CONTINUED."""
+    """After a task without one, `resume` sends the model its prompt, too. Tried for the agents in CONTINUED."""
     if agent not in CONTINUED:
         return
     with AnyModel(SHOWN, SETUPS[agent]("").text) as model:
@@ -182,6 +182,37 @@ def test_it_continues_its_conversation_at_a_terminal(installed: AgentDev, agent:
             assert b"make a file" in model.last, "the conversation goes on"
             interactive.leave(terminal)
     assert installed("discard", "asked").returncode == 0
+
+
+def test_a_copy_continues_a_copy_of_the_conversation(installed: AgentDev, agent: str) -> None:
+    """At a terminal and then without one, `resume` of a copied session leaves the conversation as it was. For FORKING."""
+    if agent not in FORKING:
+        return
+    with AnyModel(SHOWN, SETUPS[agent]("").text) as model:
+        setup, words = setup_for(agent, model, installed)
+        assert installed("--no-merge", "--name", "asked", *words, timeout=240).returncode == 0
+        kept = _conversations(installed, agent)
+        assert installed("fork", "asked", "--name", "copy").returncode == 0
+        argv: list[str | Path] = [PROGRAM, "--no-merge", *setup.options(), "resume", "copy"]
+        with Terminal(argv, rows=30, cols=100, env=installed.terminal_environment(), cwd=installed.repo) as terminal:
+            interactive.send_prompt(terminal, "and another")
+            interactive.wait_until(terminal, lambda: b"and another" in model.last, 120)
+            assert b"make a file" in model.last, "the copy of the conversation goes on"
+            interactive.leave(terminal)
+        done = installed("--no-merge", "-p", "a third", *setup.options(), "resume", "copy", timeout=120)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert all(prompt in model.last for prompt in (b"make a file", b"and another", b"a third"))
+        now = _conversations(installed, agent)
+        assert now.items() > kept.items(), "the first one is unchanged"
+        assert len(now) == len(kept) + 1
+    assert installed("discard", "asked", "copy").returncode == 0
+
+
+def _conversations(installed: AgentDev, agent: str) -> dict[str, bytes]:
+    """Return the files of an agent's conversations in the repository, and their content."""
+    path, _, _ = entry_of(agent).conversations.partition("#")
+    files = installed.agent_home.glob(path.replace("{conversation}", "*"))
+    return {str(file): file.read_bytes() for file in files if ".grok/worktrees" not in file.read_text()}
 
 
 def test_a_copy_goes_on_without_a_terminal(installed: AgentDev, agent: str) -> None:

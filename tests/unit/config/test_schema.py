@@ -48,7 +48,10 @@ GOOD = [
     ("overlay", listed("~/src"), ("~/src",)),
     ("install", text("npm install x\n"), "npm install x"),
     ("extends", text("claude"), "claude"),
-    ("agent", mapping(conversations=text(".x/{conversation}.json#cwd")), (("conversations", ".x/{conversation}.json#cwd"),)),
+    *(
+        ("agent", mapping(conversations=text(place)), (("conversations", place),))
+        for place in (".x/{conversation}.json#cwd", "*/{conversation}.jsonl#info.cwd", ".x/*/y/{conversation}/a.json#cwd")
+    ),
     ("merge", plain("false", "false"), False),
     ("merge", plain("true", "true"), True),
 ]
@@ -104,8 +107,18 @@ BAD = [
     *(
         ("agent", mapping(conversations=text(word)), f"agent.conversations: {word} {problem}")
         for word, problem in (
-            (".x/{conversation}.json", "must be PATH#KEY, with {conversation} in the path"),
-            (".x/one.json#{conversation}", "must be PATH#KEY, with {conversation} in the path"),
+            *(
+                (form, "must be PATH#KEY, with {conversation} in PATH, and at most one directory * before it")
+                for form in (
+                    ".x/{conversation}.json",
+                    ".x/one.json#{conversation}",
+                    "*/*/{conversation}.json#cwd",
+                    ".x/a*/{conversation}.json#cwd",
+                    ".x/*{conversation}.json#cwd",
+                    ".x/{conversation}/*.json#cwd",
+                    ".x/{conversation}/*/a.json#cwd",
+                )
+            ),
             ("/x/{conversation}.json#cwd", "is not relative to the home, or contains .."),
         )
     ),
