@@ -10,7 +10,7 @@ import statistics
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 
 from benchmarks import measure, process
 from benchmarks.measure import Figures, Row, Section, Spread, Subject
@@ -87,11 +87,15 @@ def _in_tmux(workdir: WorkingDirectory) -> tuple[Row, ...]:
     command = ("python3", "-I", "-c", _TURNS, str(_rounds()), str(result), output, run)
     tmux = ("tmux", "-S", str(workdir.folder / "tmux"), "-f", "/dev/null")
     process.output((*tmux, "new-session", "-d", "-x", "80", "-y", "24", shlex.join(command)), workdir.env)
-    end = time.monotonic() + _PATIENCE * _rounds()
-    while not result.exists():
-        if time.monotonic() > end:
-            raise ProgramFailed("no result of tmux")
-        time.sleep(0.1)
+    try:
+        end = time.monotonic() + _PATIENCE * _rounds()
+        while not result.exists():
+            if time.monotonic() > end:
+                raise ProgramFailed("no result of tmux")
+            time.sleep(0.1)
+    finally:
+        with suppress(ProgramFailed):  # it has exited with its only program
+            process.output((*tmux, "kill-server"), workdir.env)
     rows = [line.split() for line in result.read_text().splitlines()]
     bare, ours = ([float(time) for number, time in rows if int(number) == wanted] for wanted in (0, 1))
     return (
