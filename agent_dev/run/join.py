@@ -8,7 +8,7 @@ import time
 
 from agent_dev.errors import CannotStart
 from agent_dev.linux import cgroups, unix_socket
-from agent_dev.linux.process import first_child
+from agent_dev.linux.process import first_child, is_exiting
 from agent_dev.sandbox import launch
 from agent_dev.sandbox.joining import service
 from agent_dev.sandbox.joining.service import JoinRequest
@@ -16,7 +16,8 @@ from agent_dev.sandbox.sandbox_monitor import MonitorOptions, SandboxMonitor
 from agent_dev.sandbox.terminal.pty import Terminal
 
 _PATIENCE, _RETRY_INTERVAL = 5.0, 0.02  # seconds to wait for an agent that is being started
-_KILLED, _END_PATIENCE = 137, 500  # exit code; ms
+_KILLED = 137  # exit code
+_END_PATIENCE, _KILL_PATIENCE = 10_000, 500  # ms to wait for the end of a sandbox that is ending, and of one that may be
 _SENT_FDS = b"".join(fd.to_bytes(4, sys.byteorder) for fd in range(3))
 
 TYPE_CHECKING = False
@@ -41,7 +42,9 @@ def run_joined(path: str, request: JoinRequest, init: int, *, may_copy: bool = T
         if not _is_ready(connection, terminal):
             raise CannotStart(message="cannot enter the sandbox: has the session just ended?", hint="agent-dev sessions")
         code = _relay_and_wait(connection, entering, terminal)
-        return None if code == _KILLED and _has_ended(init_fd) else code
+        if code in {None, _KILLED}:
+            return None if _has_ended(init, init_fd, was_killed=code is None) else _KILLED
+        return code
     except OSError as error:
         raise CannotStart(message=f"cannot enter the sandbox: {error.strerror}", hint="agent-dev sessions") from None
     finally:
@@ -50,11 +53,15 @@ def run_joined(path: str, request: JoinRequest, init: int, *, may_copy: bool = T
             streams.finish()
 
 
-def _has_ended(init_fd: int) -> bool:
-    """Return whether the sandbox has ended: its end kills a command slightly earlier than its first process."""
+def _has_ended(init: int, init_fd: int, *, was_killed: bool) -> bool:
+    """Return whether the sandbox has ended; wait for that if it is ending.
+
+    The first process of its pid namespace exits after all others, so then neither the command nor a child of it is left.
+    `was_killed`: whether the process that entered was killed, which is what happens if the launcher is.
+    """
     poll = select.poll()
     poll.register(init_fd, select.POLLIN)
-    return bool(poll.poll(_END_PATIENCE))
+    return bool(poll.poll(_END_PATIENCE if was_killed or is_exiting(init) else _KILL_PATIENCE))
 
 
 def _request(

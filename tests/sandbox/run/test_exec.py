@@ -1,6 +1,8 @@
 """`exec` and `shell`: the user's commands in a running session, confined as its agent is."""
 
 import json
+import os
+import select
 import signal
 import subprocess
 from collections.abc import Iterator
@@ -172,11 +174,17 @@ def test_many_commands_leave_nothing_behind(agent_dev: AgentDev) -> None:
 
 
 def test_a_killed_launcher_ends_the_command(agent_dev: AgentDev) -> None:
-    with running(agent_dev) as session, agent_dev.start("exec", "--", "sleep", "86413") as process:
-        wait_until(lambda: bool(processes_inside("86413")), "the command runs")
+    """The command has so much memory that its exit takes longer than that of the process that waits for it."""
+    code = "import time\nmemory = b'x' * (1 << 29)\nprint('begun', flush=True)\ntime.sleep(86413)"
+    with running(agent_dev) as session, agent_dev.start("exec", "--", PYTHON, "-c", code) as process:
+        assert process.stdout
+        assert process.stdout.readline() == "begun\n"
+        poll = select.poll()
+        for pid in processes_inside("86413"):
+            poll.register(os.pidfd_open(pid), select.POLLIN)
         session.kill()
         assert process.wait(30) == 137
-        assert not processes_inside("86413")
+        assert len(poll.poll(0)) == 1
 
 
 def test_the_session_is_found(agent_dev: AgentDev) -> None:
