@@ -1,7 +1,7 @@
 """Risks of commits by the rules; a file that a commit renamed or copied is compared with its origin."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from agent_dev.errors import CommandFailed
 from agent_dev.git import commit_reader
@@ -36,10 +36,12 @@ class CommitRules:
         found = {one.id: risks_of_commit(one, self.rules, texts, self.leaves) for one in commits}
         origins = self._initial(_origins(repo, commits, found, renames))
         unknown = {side.oid: None for sides in origins.values() for side in sides.values() if side.oid not in texts}
-        texts = {**texts, **self.read(tuple((oid,) for oid in unknown))} if unknown else texts
+        others = self.read(tuple((oid,) for oid in unknown)) if unknown else {}
         for one in commits:
-            if one.id in origins:
-                found[one.id] = risks_of_commit(one, self.rules, texts, self.leaves, origins[one.id])
+            sides = origins.get(one.id, {})
+            known = {path: replace(side, data=texts.get(side.oid, others.get(side.oid))) for path, side in sides.items()}
+            if known:
+                found[one.id] = risks_of_commit(one, self.rules, texts, self.leaves, known)
         return {oid: risks for oid, risks in found.items() if risks}
 
     def _initial(self, origins: dict[str, dict[bytes, FileOrigin]]) -> dict[str, dict[bytes, FileOrigin]]:

@@ -57,7 +57,7 @@ class ImportInputs:
     clean_entries: Mapping[bytes, IndexStat] = field(default_factory=dict)  # clean entries of the index
     resolutions: ConflictResolutions = field(default_factory=dict)
     lfs_contents: LfsContentFinder | None = None  # of Git LFS
-    blobs: dict[str, bytes] = field(default_factory=dict)
+    blobs: Mapping[str, bytes] = field(default_factory=dict)
     tree: OverlayView = field(init=False)
     umask: int = field(init=False)
 

@@ -9,10 +9,11 @@ from agent_dev.agent_git import quarantine
 from agent_dev.agent_git.quarantine import GitDirPair
 from agent_dev.commits.destinations import ImportContext
 from agent_dev.commits.gitlinks import find_submodule_git_dirs
-from agent_dev.commits.report import GITLINK, read_blobs
+from agent_dev.commits.report import GITLINK
 from agent_dev.errors import CommandFailed, RefusedCommits
 from agent_dev.git import bare, commit_reader, user_refs
 from agent_dev.git.bare import BareRepository
+from agent_dev.git.blobs import read_blobs
 from agent_dev.git.formats import lfs_pointer as pointing
 from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.git.user_refs import UserGit

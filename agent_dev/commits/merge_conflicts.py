@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from agent_dev.commits.report import SYMLINK, read_blobs
+from agent_dev.commits.report import SYMLINK
 from agent_dev.diff import merge3
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.bare import BareRepository
+from agent_dev.git.blobs import read_blobs
 from agent_dev.git.formats.commit_format import Commit
 from agent_dev.git.merge_tree_conflict import DIRECTORY, GITLINK, NO_BLOB, Blob, ConflictResolution, PathConflict
 from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, resolve_conflict, resolve_regions

@@ -12,8 +12,9 @@ from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.errors import CommandFailed
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import Entry, FileType
-from agent_dev.git import commit_reader
+from agent_dev.git import blobs, commit_reader
 from agent_dev.git.bare import BareRepository
+from agent_dev.git.blobs import BlobBatches, read_blobs
 from agent_dev.git.formats import lfs_pointer
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
 from agent_dev.git.object_id import blob_id
@@ -28,8 +29,7 @@ from agent_dev.session import store
 
 _MAX_ARGUMENT_SIZE = 100_000  # bytes; limit for paths on a command line
 MAX_RISK_BYTES = 64 << 20  # bytes of changed files that risk rules read
-_MAX_BATCH_SIZE = 8 << 20  # bytes that are read before the sizes are known
-_BATCH = ("cat-file", "--batch", "--buffer")
+_MAX_FIRST_READ = 8 << 20  # bytes that are read before the sizes are known
 GITLINK, SYMLINK = 0o160000, 0o120000
 TreeBlob = tuple[int, str] | None  # a tree entry's mode and id
 
@@ -259,38 +259,28 @@ _Pairs = tuple[tuple[str, ...], ...]
 
 
 @contextmanager
-def _start_read(repo: BareRepository, pairs: _Pairs) -> Iterator[Callable[[], dict[str, bytes]]]:
+def _start_read(repo: BareRepository, pairs: _Pairs) -> Iterator[Callable[[], Mapping[str, bytes]]]:
     """Start to read the blobs for the risk rules, usually a few; yield a function that waits for them."""
     ids = list(dict.fromkeys(oid for pair in pairs for oid in pair))
     if not ids:
         yield dict
         return
-    with repo.start(*_BATCH, stdin=_id_lines(ids), max_size=_MAX_BATCH_SIZE) as finish_git:
+    with repo.start(*blobs.BATCH, stdin=blobs.id_lines(ids), max_size=_MAX_FIRST_READ) as finish_git:
 
-        def finish() -> dict[str, bytes]:
+        def finish() -> Mapping[str, bytes]:
             try:
-                texts = _parse(repo, finish_git()[1], ids)
+                texts = blobs.parse_blobs(repo, finish_git()[1], ids)
             except CommandFailed:
-                return _read_selected(repo, pairs)
+                return read_risk_blobs(repo, pairs)
             return {oid: texts[oid] for oid in _select(pairs, {oid: len(data) for oid, data in texts.items()})}
 
         yield finish
 
 
-def _read_selected(repo: BareRepository, pairs: _Pairs) -> dict[str, bytes]:
-    """Return the blobs for the risk rules if there are many: query their sizes first."""
-    output = repo.run("cat-file", "--batch-check", "--buffer", stdin=_id_lines([oid for pair in pairs for oid in pair]))[1]
-    rows = (row.split(" ") for row in output.decode("ascii", "replace").split("\n"))
-    sizes = {row[0]: int(row[2]) for row in rows if len(row) == 3 and row[1] == "blob"}
-    try:
-        return read_blobs(repo, list(_select(pairs, sizes)))
-    except CommandFailed:
-        return {}
-
-
-def read_risk_blobs(repo: BareRepository, pairs: _Pairs) -> dict[str, bytes]:
-    """Return the blobs for the risk rules, by id, without large and unreadable ones."""
-    return _read_selected(repo, pairs) if pairs else {}
+def read_risk_blobs(repo: BareRepository, pairs: _Pairs) -> Mapping[str, bytes]:
+    """Return the blobs for the risk rules, by id and in this order, without large and unreadable ones."""
+    sizes = blobs.read_sizes(repo, (oid for pair in pairs for oid in pair))
+    return BlobBatches(repo, {oid: sizes[oid] for oid in _select(pairs, sizes)}, skips_unreadable=True)
 
 
 def _select(pairs: _Pairs, sizes: Mapping[str, int]) -> dict[str, None]:
@@ -304,37 +294,3 @@ def _select(pairs: _Pairs, sizes: Mapping[str, int]) -> dict[str, None]:
             remaining -= size
             selected |= dict.fromkeys(ids)
     return selected
-
-
-def read_blobs(repo: BareRepository, ids: list[str]) -> dict[str, bytes]:
-    """Return the bytes of blobs by id. Raises CommandFailed for a missing blob, or one that does not match its id."""
-    wanted = sorted(set(ids))
-    found = _parse(repo, repo.check_output(*_BATCH, stdin=_id_lines(wanted)), wanted) if wanted else {}
-    missing = [oid for oid in wanted if oid not in found]
-    if missing:
-        raise CommandFailed(program="git cat-file", reason=f"{missing[0]} is not a blob")
-    return found
-
-
-def _id_lines(ids: list[str]) -> bytes:
-    return "".join(f"{oid}\n" for oid in ids).encode()
-
-
-def _parse(repo: BareRepository, output: bytes, ids: list[str]) -> dict[str, bytes]:
-    """Parse the output for some ids, skipping what is not a blob. Raises CommandFailed for one that does not match its id."""
-    found, position = {}, 0
-    for oid in ids:
-        end = output.find(b"\n", position)
-        fields = output[position:end].split(b" ")
-        if end < 0 or len(fields) not in (2, 3):
-            raise CommandFailed(program="git cat-file", reason=f"{oid} cannot be read")
-        if len(fields) == 2:  # missing or ambiguous
-            position = end + 1
-            continue
-        size = int(fields[2])
-        data, position = output[end + 1 : end + 1 + size], end + size + 2
-        if fields[1] == b"blob":
-            if blob_id(data, is_sha256=repo.is_sha256) != oid:
-                raise CommandFailed(program="git cat-file", reason=f"{oid} does not match its object id")
-            found[oid] = data
-    return found

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from agent_dev.commits.prefetch import RunningQueries
-from agent_dev.commits.report import GITLINK, SYMLINK, OverlayView, TreeBlob, list_tree, read_blobs
+from agent_dev.commits.report import GITLINK, SYMLINK, OverlayView, TreeBlob, list_tree
 from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.git.blobs import read_blobs
 from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.patch_write import DISPLAY_FORMAT, change_patch

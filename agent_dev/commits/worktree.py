@@ -15,11 +15,12 @@ from agent_dev.commits.import_plan import (
     matches_raw_blob,
 )
 from agent_dev.commits.merge_conflicts import ConflictDetails
-from agent_dev.commits.report import GITLINK, git_mode, read_blobs
+from agent_dev.commits.report import GITLINK, git_mode
 from agent_dev.commits.targets import merge_texts
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs import case_folding
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
+from agent_dev.git.blobs import batches_of, read_blobs
 from agent_dev.git.conversion import NO_CONVERSION
 from agent_dev.git.formats.commit_format import TreeChange
 from agent_dev.git.formats.lfs_pointer import LfsPointer
@@ -47,8 +48,8 @@ def _resolution(inputs: ImportInputs, path: bytes, current: Entry | None) -> Res
 
 def plan_worktree(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> FilePlan:
     """Plan the update of each path that differs between two commits. Raises CommandFailed."""
-    blob_ids = {oid for change in changes for mode, oid in _sides(change) if mode and mode != GITLINK}
-    inputs.blobs |= read_blobs(inputs.repo, sorted(blob_ids))
+    blob_ids = (oid for change in changes for mode, oid in _sides(change) if mode and mode != GITLINK)
+    inputs.blobs = batches_of(inputs.repo, blob_ids)
     files = FilePlan(inputs.root)
     folders: set[bytes] = set()
     real, added_or_deleted = (

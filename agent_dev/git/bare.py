@@ -20,7 +20,7 @@ from agent_dev.linux import streams
 
 TIMEOUT_SECONDS = 20
 _MAX_OBJECT_SIZE = 1 << 30
-_MAX_OUTPUT_SIZE = 1 << 30
+MAX_OUTPUT_SIZE = 1 << 30
 _PIPE_SIZE = 1 << 20  # bytes that git can write before they are read
 _HEX = frozenset("0123456789abcdef")
 _DIR_FLAGS = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -62,7 +62,7 @@ class BareRepository:
         *args: str,
         stdin: bytes = b"",
         env: Mapping[str, str] | None = None,
-        max_size: int = _MAX_OUTPUT_SIZE,
+        max_size: int = MAX_OUTPUT_SIZE,
     ) -> Iterator[Callable[[], tuple[int, bytes, str]]]:
         """Start git; yield a function that waits for at most `max_size` bytes of output and returns what `run` returns."""
         argv = ("git", "--git-dir", self.path, *repository.SAFE_OPTIONS, *args)

@@ -24,11 +24,12 @@ Texts = Mapping[str, bytes]  # blobs by id, as far as they are inspected
 
 @dataclass(frozen=True, slots=True)
 class FileOrigin:
-    """The file that a commit renamed or copied to another path: a path, mode and blob of the parent."""
+    """The file that a commit renamed or copied to another path: a path, mode and blob of the parent. `data`: if inspected."""
 
     path: bytes
     mode: int
     oid: str
+    data: bytes | None = None
 
 
 def risks_of_commit(
@@ -74,12 +75,12 @@ def _risks(
     after = _entry(one.new_mode, texts.get(one.new_oid))
     data = texts.get(one.new_oid, b"") if after is not None and after.type is FileType.FILE else b""
     change = Change(Key(0, one.path), ChangeKind(one.kind), before, after)
-    return find_risks(change, rules, data, _origin(source, texts) or (lambda: texts.get(one.old_oid, b"")), leaves=leaves)
+    return find_risks(change, rules, data, _origin(source) or (lambda: texts.get(one.old_oid, b"")), leaves=leaves)
 
 
-def _origin(source: FileOrigin | None, texts: Texts) -> Origin | None:
-    entry = _entry(source.mode, texts.get(source.oid)) if source is not None else None
-    return Origin(source.path, entry, lambda: texts.get(source.oid, b"")) if source is not None and entry is not None else None
+def _origin(source: FileOrigin | None) -> Origin | None:
+    entry = _entry(source.mode, source.data) if source is not None else None
+    return Origin(source.path, entry, lambda: source.data or b"") if source is not None and entry is not None else None
 
 
 def _entry(mode: int, data: bytes | None) -> Entry | None:

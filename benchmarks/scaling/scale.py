@@ -64,7 +64,7 @@ _COMMANDS: tuple[tuple[str, ...], ...] = (
     ("discard", "bench"),
     ("--no-merge", "--name", "committed", "--", "sh", "-c", _COMMIT),
     ("commits", "committed"),
-    ("merge", "committed", "--commits"),
+    ("merge", "committed", "--commits", "--include-risky"),
     ("undo",),
     ("discard", "committed"),
     ("--detach", "--name", "live", "--", "sh", "-c", _WORK_AND_WAIT),

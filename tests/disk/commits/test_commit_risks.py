@@ -7,6 +7,7 @@ import pytest
 
 from agent_dev.cli.screen import commits_reader
 from agent_dev.commits import report
+from agent_dev.git import blobs
 from tests.harness.git.git_session import GitSession
 from tests.harness.repository import commit, repository
 
@@ -39,7 +40,8 @@ def test_files_of_another_branch_that_download_and_run_code_are_a_risk(session: 
 
 
 def test_the_risks_are_the_same_in_several_batches(session: GitSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(report, "_MAX_BATCH_SIZE", 10)
+    monkeypatch.setattr(report, "_MAX_FIRST_READ", 10)
+    monkeypatch.setattr(blobs, "_MAX_BATCH_SIZE", 10)
     session.commit("side", build__conf=f"make\n{FETCHES}", notes__conf="nothing to see\n" * 5000)
     assert left(session) == {b"build.conf": {"fetches-and-runs"}}
 
