@@ -132,9 +132,8 @@ class SetupProcess:
         except BaseException:
             self.kill()
             raise
-        report = streams.read_to_end(self._report)
         try:
-            sandbox = self._sandbox(report)
+            sandbox = self._sandbox()
         except (OSError, AgentDevError) as error:
             self.kill()
             if isinstance(error, OSError):
@@ -143,11 +142,9 @@ class SetupProcess:
         self.pid = 0
         return sandbox
 
-    def _sandbox(self, report: bytes) -> Sandbox:
-        if not report or report.startswith(setup_process.FAILED):
-            number, _, reason = report[1:].decode(errors="surrogateescape").partition("\0")
-            raise SandboxSetupFailed(reason=reason or "the setup process exited", number=int(number or 0))
-        group, listener = map(int, report.split())
+    def _sandbox(self) -> Sandbox:
+        report = self._read_report()
+        group, listener = map(int, report.replace(setup_process.READY, b"").split())
         if self.limit_groups:  # before the first process execs bubblewrap and has children, and before the terminal is raw
             self.limit_groups.add_process(group, self.cgroup_name)
         self.terminal.start_relay(self.pid, group)
@@ -156,11 +153,35 @@ class SetupProcess:
         if self.clipboard is not None:
             self.clipboard.attach(self.terminal.relay_pid)
         init_facts = _describe_init(group) if self.has_namespaces else None  # while it waits: it may exit immediately afterwards
+        self._wait_for_init(report)
         os.write(self._go, b"x")
         os.close(self._go)
         init, init_fd, namespace = init_facts or _describe_init(_child_of_bwrap(self._status))
         status, hold = self._status, self._hold
         return Sandbox(self.pid, init, init_fd, namespace, status, hold, group, self.has_namespaces, self.cgroup_name)
+
+    def _read_report(self) -> bytes:
+        """Return the report of the setup process, maybe with that of init. Raises SandboxSetupFailed."""
+        report = b""
+        while b"\n" not in report:
+            chunk = os.read(self._report, 4096)
+            report += chunk
+            if not chunk or setup_process.FAILED in report:
+                raise _failure(report)
+        return report
+
+    def _wait_for_init(self, report: bytes) -> None:
+        """Wait until init dies with the setup process, and see that this is alive. Raises SandboxSetupFailed."""
+        report += streams.read_to_end(self._report)
+        has_exited = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        if setup_process.FAILED in report or setup_process.READY not in report or has_exited:
+            raise _failure(report, is_retried=False)
+
+
+def _failure(report: bytes, *, is_retried: bool = True) -> SandboxSetupFailed:
+    """Return a failure, with its errno if another sandbox may be tried: not once the supervisor is attached to this one."""
+    number, _, reason = report.partition(setup_process.FAILED)[2].decode(errors="surrogateescape").partition("\0")
+    return SandboxSetupFailed(reason=reason or "the setup process exited", number=int(number or 0) if is_retried else 0)
 
 
 def _hold_pipe() -> tuple[int, int]:

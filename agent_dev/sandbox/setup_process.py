@@ -10,10 +10,11 @@ any moment leaves no agent behind:
     launcher                setup process                  init, later bubblewrap
     fork            ──→     lead a session, die with the launcher
     plan                    enter namespaces
-    send the spec   ──→     mount, fork            ──→     lead a group, die with the setup process
-                            read                   ←──     "ready"
+    send the spec   ──→     mount, fork            ──→     die with the setup process
     read init's pid ←──     report
-    record, start the relay
+    start the relay
+    read            ←───────────────────────────────       "ready"
+    see that the setup process is alive
     write "go"              ───────────────────────→       exec; on end of file: exit
 """
 
@@ -41,6 +42,7 @@ _LIMITS = {
     "open-files": syscalls.OPEN_FILES,
 }
 FAILED = b"!"  # starts the report of a failed step: "!errno\0reason"
+READY = b"+"  # init's report, before or after that of the setup process: "pid listener\n"
 HOLD_FD, STATUS_FD = -1, -2  # in a spec's arguments: the descriptors of --block-fd and --json-status-fd
 NO_LISTENER, LISTENER_EXISTS = -1, -2  # in the report, instead of the listener
 _BIND, _OVERLAY, _MASK, _VIEW = range(4)
@@ -194,13 +196,18 @@ def _install_listener(program: bytes, *, is_needed: bool) -> int:
         return NO_LISTENER
 
 
-def _exec(order: SetupSpec, pipes: Pipes) -> None:
+def _make_files(order: SetupSpec, pipes: Pipes) -> int:
+    """Make the files that bubblewrap reads, inheritable; return the descriptor of the one with its arguments."""
     fds = [create_memfd(data) for data in order.files]
     numbers = {HOLD_FD: pipes.hold, STATUS_FD: pipes.status, **dict(enumerate(fds))}
     arguments = (argument if isinstance(argument, str) else str(numbers[argument]) for argument in order.bwrap_arguments)
     argument_file = create_memfd(b"".join(os.fsencode(argument) + b"\0" for argument in arguments))
     for fd in (*fds, argument_file, pipes.hold, pipes.status):
         os.set_inheritable(fd, True)
+    return argument_file
+
+
+def _exec(order: SetupSpec, argument_file: int) -> None:
     for number in _LAUNCHER_SIGNALS:
         signals.reset(number)
     signals.reset_python_defaults()
@@ -235,16 +242,14 @@ def _start_and_wait(order: SetupSpec, pipes: Pipes, *, namespaces: bool, in_fore
         syscalls.restrict_scopes()
     terminal = open_terminal() if in_foreground else -1  # now, before the filter can stop the call
     listener = _install_listener(order.notify_filter, is_needed=order.is_listener_required)
-    ready, ready_w = os.pipe()
     init = os.fork()
     if init == 0:
-        _run_init(order, pipes, ready_w, listener, namespaces=namespaces)
-    os.close(ready_w)
-    ready_message = os.read(ready, 4096) or FAILED
+        _run_init(order, pipes, listener, namespaces=namespaces)
+    os.setpgid(init, init)
     signals.catch(signals.USR1, lambda *_: move_to_foreground(init))
     if in_foreground:
         move_to_foreground(init, terminal)
-    os.write(pipes.report, ready_message if ready_message.startswith(FAILED) else b"%d %d" % (init, listener))
+    os.write(pipes.report, b"%d %d\n" % (init, listener))
     os.close(pipes.report)  # the launcher reads up to its end, and our next call may wait for the supervisor
     if join_socket >= 0:
         from agent_dev.sandbox.joining import service  # loaded before
@@ -275,26 +280,33 @@ def _join_spec(order: SetupSpec) -> "JoinSpec":
     return service.JoinSpec(order.env, order.files[-1], (*_process_limits(order), *_file_size_limit(order)), step)
 
 
-def _run_init(order: SetupSpec, pipes: Pipes, ready: int, listener: int, *, namespaces: bool) -> None:
+def _run_init(order: SetupSpec, pipes: Pipes, listener: int, *, namespaces: bool) -> None:
+    """Run init. Never returns. After a failure, too, it waits for the launcher, which still attaches the supervisor to it."""
+    argument_file, report = -1, READY
     try:
-        os.setpgid(0, 0)
-        signals.reset(signals.USR1)
-        syscalls.die_with_parent()
-        if namespaces:  # otherwise this would be the host's /proc
-            _mount_proc()
-        for resource, value in _process_limits(order):
-            syscalls.set_limit(resource, value)
-        os.write(ready, b"y")
-        os.close(ready)
+        try:
+            argument_file = _prepare_init(order, pipes, namespaces=namespaces)
+        except OSError as error:
+            report = _failure(error)
+        os.write(pipes.report, report)
         os.close(pipes.report)
         if os.read(pipes.go, 1):
             if listener >= 0:
                 os.close(listener)  # otherwise we would wait forever if the supervisor died
-            _exec(order, pipes)
-    except OSError as error:
-        os.write(ready, _failure(error))
+            _exec(order, argument_file)
     finally:
         os._exit(125)
+
+
+def _prepare_init(order: SetupSpec, pipes: Pipes, *, namespaces: bool) -> int:
+    """Prepare this process to exec bubblewrap; return the descriptor of bubblewrap's arguments."""
+    signals.reset(signals.USR1)
+    syscalls.die_with_parent()
+    if namespaces:  # otherwise this would be the host's /proc
+        _mount_proc()
+    for resource, value in _process_limits(order):
+        syscalls.set_limit(resource, value)
+    return _make_files(order, pipes)
 
 
 def _mount_proc() -> None:

@@ -313,21 +313,21 @@ def test_a_working_agent_is_not_idle(asking: AgentDev, desk: Desk) -> None:
 
 @pytest.mark.only_dunst
 def test_a_desktop_shows_a_question_an_idle_agent_and_an_end(asking: AgentDev, tmp_path: Path) -> None:
+    """On a busy machine, the agent may also be idle before its question, and again after the command that joins."""
     configure(asking, "notify: desktop\nnotify_idle_seconds: 1\nnotify_end_seconds: 1\n")
+    place = asking.repo.name
+    question = ("agent-dev: a command waits for your approval", "touch asked &lt;b&gt;")
+    idle, ended = ("agent-dev", f"sh has been idle in {place} for 1 s"), ("agent-dev", f"sh has ended in {place}: 3 changes")
     with notification_desktop(tmp_path) as desktop:
         asking.env |= desktop.environ
         with run(asking, "mkfifo end; touch asked '<b>' 2>/dev/null; printf begun; read x <end") as terminal:
-            wait_until(lambda: len(desktop.shown()) == 1, "the question is shown")
+            wait_until(lambda: question in desktop.shown(), "the question is shown")
             assert asking("approve", "1").returncode == 0
             terminal.wait_for("begun")
-            wait_until(lambda: len(desktop.shown()) == 2, "the idle agent is shown")
+            wait_until(lambda: idle in desktop.shown(), "the idle agent is shown")
             absent(terminal)
             asking("exec", "--", "sh", "-c", "echo >end")  # the end of the session may kill it before it exits
             assert terminal.wait_exit() == 0
-        wait_until(lambda: len(set(desktop.shown())) == 3, "the end is shown")
-        place = asking.repo.name
-        assert [*dict.fromkeys(desktop.shown())] == [  # after the command that joins, the agent may be idle again
-            ("agent-dev: a command waits for your approval", "touch asked &lt;b&gt;"),
-            ("agent-dev", f"sh has been idle in {place} for 1 s"),
-            ("agent-dev", f"sh has ended in {place}: 3 changes"),
-        ]
+        wait_until(lambda: ended in desktop.shown(), "the end is shown")
+        assert {*desktop.shown()} == {question, idle, ended}
+        assert desktop.shown().count(question) == desktop.shown().count(ended) == 1
