@@ -107,8 +107,9 @@ class RiskAssessor:
         tasks = [self._task(one, with_counts=with_counts) for one in candidates if not one.is_assessed or with_counts]
         table = changes.by_key()
         rows = self._assess(tasks, is_limited=is_limited)
-        found = {key: self._reviewed_deletion(row, table[key]) for key, row in rows.items()}
-        updated = tuple(_with_result(one, found.get(one.key)) for one in changes.changes) if found else changes.changes
+        for key, row in rows.items():
+            rows[key] = self._reviewed_deletion(row, table[key])
+        updated = tuple(_with_result(one, rows.get(one.key)) for one in changes.changes) if rows else changes.changes
         return replace(changes, changes=updated)
 
     def _reviewed_deletion(self, row: Row, change: Change) -> Row:
@@ -134,7 +135,10 @@ class RiskAssessor:
     @cached_property
     def _changed_stems(self) -> frozenset[str]:
         changes = self._review.changes.changes
-        return deletions.changed_stems(one.key.path for one in changes if one.kind in (ChangeKind.EDITED, ChangeKind.ADDED))
+        deleted = (one.key for one in changes if one.kind not in (ChangeKind.EDITED, ChangeKind.ADDED))
+        tests = (path for key in deleted for path in (key.path, self._new_names.get(key, key).path))
+        paths = (one.key.path for one in changes if one.kind in (ChangeKind.EDITED, ChangeKind.ADDED))
+        return deletions.changed_stems(paths, tests)
 
     def assess_visible(self, limit: int) -> ChangeSet:
         """Return the changes; of a large number assess only those with risky names and the first `limit`."""

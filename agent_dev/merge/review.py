@@ -117,13 +117,16 @@ class Review:
 
     def assess(self, keys: Iterable[Key] | None = None) -> ChangeSet:
         """Assess changes by the risk rules, if not done yet (None: all that git does not ignore); return all changes."""
-        self.changes = self.assessor.assess(keys)
-        return self.changes
+        return self._update(self.assessor.assess(keys))
 
     def assess_visible(self, limit: int) -> ChangeSet:
         """Assess the changes that a list of `limit` shows, and return all changes; if there are many, most stay unassessed."""
-        self.changes = self.assessor.assess_visible(limit)
-        return self.changes
+        return self._update(self.assessor.assess_visible(limit))
+
+    def _update(self, changes: ChangeSet) -> ChangeSet:
+        """Set the changes, and drop the folded ones of before: 100,000 need much memory."""
+        self.changes, self._folded = changes, None
+        return changes
 
     def assess_with_counts(self, keys: Iterable[Key] | None = None, *, is_limited: bool = False) -> ChangeSet:
         """Return the folded changes assessed, with line counts and binary flags (None: all that git does not ignore).
@@ -337,7 +340,7 @@ def _root_changes(review: Review, number: int, problems: list[str], only: frozen
     with_git = bool(review.record.get("is_restore"))
     changes = interpret.interpret(number, upper, base, same, with_git=with_git, risks=_UNASSESSED)
     problems += map(_hidden_deletion, interpret.unknown_deletions(upper, base))
-    state = interpret.ComparedEntries(base, entries_at(real_tree, (change.key.path for change in changes)), doubtful)
+    state = interpret.ComparedEntries(base, entries_at(real_tree, (change.key.path for change in changes), base), doubtful)
     if collisions := case_folding.case_collisions(real_tree, state.real, state.base):
         changes = tuple(with_collision_obstacle(change, collisions) for change in changes)
     reconciled = {change.key.path: _reconciled(review, change, state, real_tree) for change in changes}
@@ -484,8 +487,10 @@ def _is_same(review: Review, number: int, before: Entry, path: bytes) -> bool:
         raise
 
 
-def entries_at(tree: dir_tree.Tree, paths: Iterable[bytes]) -> dict[bytes, Entry | None]:
-    """Return the entries at some paths and at the directories above them."""
+def entries_at(
+    tree: dir_tree.Tree, paths: Iterable[bytes], base: Mapping[bytes, Entry] | None = None
+) -> dict[bytes, Entry | None]:
+    """Return the entries at some paths and at the directories above them; equal ones of `base` themselves, to save memory."""
     found: dict[bytes, Entry | None] = {}
     folder = b""
     for each in paths:
@@ -493,5 +498,7 @@ def entries_at(tree: dir_tree.Tree, paths: Iterable[bytes]) -> dict[bytes, Entry
         for path in (each,) if folder == last else (*parents_of(each), each):
             if path not in found:
                 is_bare = found.get(path.rpartition(b"/")[0], True) is None  # no entry below a missing directory
-                found[path] = None if is_bare else tree.entry_at(path, attributes=False)
+                entry = None if is_bare else tree.entry_at(path, attributes=False)
+                known = base.get(path) if base is not None else None
+                found[path] = known if known == entry else entry
     return found

@@ -44,8 +44,9 @@ def risks_of_commit(
     `origins`: those of renamed and copied files, by new path.
     """
     found = {one.path: _risks(one, rules, texts, leaves, (origins or {}).get(one.path)) for one in commit.changed_files}
-    stems = deletions.changed_stems(one.path for one in commit.changed_files if one.new_mode)
-    for one in (one for one in commit.changed_files if not one.new_mode or one.kind == ChangeKind.RETYPED):
+    deleted = [one for one in commit.changed_files if not one.new_mode or one.kind == ChangeKind.RETYPED]
+    stems = deletions.changed_stems((one.path for one in commit.changed_files if one.new_mode), (one.path for one in deleted))
+    for one in deleted:
         harmless = {deletions.UNRESTORABLE_RULE}  # the parent commit has the file
         if not deletions.is_test_of(one.path, stems):
             harmless.add(deletions.TEST_RULE)

@@ -10,15 +10,21 @@ TEST_RULE = "deleted-test"  # applies to tests of files that changed
 _TEST_STEM = re.compile(r"(?:tests?[_.-]|spec[_.-])(.+)|(.+?)(?:[_.-](?:tests?|spec)|Tests?|Spec)")
 
 
-def changed_stems(paths: Iterable[bytes]) -> frozenset[str]:
-    """Return the stems of changed files, for `is_test_of`."""
-    return frozenset(_stem(path).casefold() for path in paths)
+def changed_stems(paths: Iterable[bytes], tests: Iterable[bytes]) -> frozenset[str]:
+    """Return the stems of changed files, for `is_test_of` of one of `tests`: of 100,000 files, few have tests among them."""
+    wanted = {_tested_stem(path) for path in tests} - {""}
+    return frozenset(stem for path in paths if (stem := _stem(path).casefold()) in wanted) if wanted else frozenset()
 
 
 def is_test_of(path: bytes, stems: frozenset[str]) -> bool:
     """Return whether a path has the name of a test of a file with one of these stems."""
+    return (stem := _tested_stem(path)) != "" and stem in stems
+
+
+def _tested_stem(path: bytes) -> str:
+    """Return the stem of the file that a test tests; "" for a path that is no test's name."""
     match = _TEST_STEM.fullmatch(_stem(path))
-    return match is not None and (match[1] or match[2]).casefold() in stems
+    return (match[1] or match[2]).casefold() if match is not None else ""
 
 
 def _stem(path: bytes) -> str:

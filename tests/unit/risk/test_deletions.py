@@ -4,7 +4,7 @@ import pytest
 
 from agent_dev.risk.deletions import changed_stems, is_test_of
 
-CHANGED = changed_stems([b"src/shop.py", b"lib/Cart.java", b"web/menu.ts", b"tests/test_shop.py"])
+PATHS = [b"src/shop.py", b"lib/Cart.java", b"web/menu.ts", b"tests/test_shop.py"]
 
 
 @pytest.mark.parametrize(
@@ -21,11 +21,16 @@ CHANGED = changed_stems([b"src/shop.py", b"lib/Cart.java", b"web/menu.ts", b"tes
     ],
 )
 def test_a_test_of_a_changed_file_is_recognized_by_its_name(path: bytes) -> None:
-    assert is_test_of(path, CHANGED)
+    assert is_test_of(path, changed_stems(PATHS, [b"README", path]))
 
 
 @pytest.mark.parametrize(
     "path", [b"tests/test_other.py", b"shop.py", b"test_.py", b"latest.py", b"contest/shop.py", b"test", b""]
 )
 def test_other_names_are_not_tests_of_a_changed_file(path: bytes) -> None:
-    assert not is_test_of(path, CHANGED)
+    assert not is_test_of(path, changed_stems(PATHS, [path]))
+    assert not is_test_of(path, changed_stems(PATHS, [b"test_shop.py", b"test_menu.py"]))
+
+
+def test_only_stems_that_a_test_may_have_are_kept() -> None:
+    assert changed_stems([b"a.py", b"Shop.py", b"", b".env"], [b"test_shop.py", b"other.py", b""]) == {"shop"}
