@@ -14,7 +14,7 @@ from agent_dev.fs.entry import Entry, FileType, WalkedEntry, parents_of
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.sanitize import visible
 
-_SMALL, _MAX_CACHED = 64 << 10, 64 << 20  # bytes: limits for contents that stay in memory between the two passes
+_SMALL, _MAX_CACHED = 64 << 10, 8 << 20  # bytes: limits for contents that stay in memory between the two passes
 Row = dict[str, Any]
 
 

@@ -1,34 +1,47 @@
-"""The merges of a repository, read from their journals: changes, state, and the merge that an undo would revert."""
+"""The merges of a repository, read from their journals: changes, state, and the merge that an undo would revert.
+
+A journal of 100,000 changes takes a second and much memory to read. So a summary of each complete merge is cached beside its
+journal, and used while the journal has the same stat data.
+"""
 
 import os
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from agent_dev.errors import AgentDevError, CannotUndo, RecoveryRequired
+from agent_dev.fs import checksummed_json
 from agent_dev.git.updates import RefUpdate
 from agent_dev.merge import conclude
 from agent_dev.merge_engine import journal_file, merge_execution, pending_marks
-from agent_dev.merge_engine.journal import EntryMark
+from agent_dev.merge_engine.journal import EntryMark, Journal
 from agent_dev.overlay.changes import Change
+from agent_dev.overlay.fold_renames import fold_recorded
 from agent_dev.overlay.rows_before_merge import id_time_ms
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext
 
+SUMMARY = "summary.json"
+_FORMAT = 1  # of a summary
+
 
 @dataclass(frozen=True, slots=True)
 class MergeRecord:
-    """A merge for lists. Times in ns since 1970; `changes` are all its changes, `applied` those that are applied now.
+    """A merge for lists. Times in ns since 1970; `changes` is the number of its changes, `applied` of those applied now.
 
-    `last_changed`: when it was last merged, undone or redone. `name`: the session's name, else its id. `declined`: the
-    commits that it declined.
+    `kinds`: the number of its changes by kind, with each rename as one. `last_changed`: when it was last merged, undone or
+    redone. `name`: the session's name, else its id. `declined`: the commits that it declined.
     """
 
     id: str
     session: str
     roots: tuple[str, ...]
     time: int
-    changes: tuple[Change, ...]
-    applied: tuple[Change, ...]
+    changes: int = 0
+    applied: int = 0
+    kinds: tuple[tuple[str, int], ...] = ()
     problem: str = ""
     refs: tuple[RefUpdate, ...] = ()
     is_applied: bool = False
@@ -43,14 +56,15 @@ class MergeRecord:
             return "damaged"
         if not self.changes:
             return "merged" if self.is_applied else "undone"
-        if len(self.applied) == len(self.changes):
+        if self.applied == self.changes:
             return "merged"
         return "partly undone" if self.applied else "undone"
 
 
 def list_merges(where: CommandContext, *, every: bool = False) -> tuple[MergeRecord, ...]:
     """Return the merges of this repository, oldest first; with `every` of all repositories."""
-    found = [_recorded(where, name) for name in _names(where.store)]
+    unfinished = frozenset(pending_marks.unfinished_merges(where.store))
+    found = [_recorded(where, name, is_complete=name not in unfinished) for name in _names(where.store)]
     own = [one for one in found if one is not None and (every or where.root in one.roots)]
     return tuple(sorted(own, key=lambda one: one.time))
 
@@ -62,26 +76,98 @@ def _names(where: store.Store) -> list[str]:
         return []
 
 
-def _recorded(where: CommandContext, merge_id: str) -> MergeRecord | None:
+def _recorded(where: CommandContext, merge_id: str, *, is_complete: bool) -> MergeRecord | None:
+    """Return a merge's record; None for one that changed nothing. `is_complete`: its summary may be used and cached."""
+    folder = f"{where.store.merges}/{merge_id}"
+    stamp = _stamp(folder) if is_complete else ()
+    found = _read_summary(where, merge_id, stamp) or _read_record(where, merge_id, stamp)
+    return replace(found, name=store.name_of_session(where.store, found.session)) if found and not found.problem else found
+
+
+def _stamp(folder: str) -> tuple[int, ...]:
+    """Return the stat data of a journal, () if it does not exist."""
+    try:
+        status = os.stat(f"{folder}/{journal_file.FILE_NAME}")
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
+
+
+def _read_summary(where: CommandContext, merge_id: str, stamp: tuple[int, ...]) -> MergeRecord | None:
+    """Return the cached record of a complete merge; None if there is none, or it is damaged or of another journal."""
+    if not stamp:
+        return None
+    try:
+        with open(f"{where.store.merges}/{merge_id}/{SUMMARY}", "rb") as file:
+            row = checksummed_json.loads(file.read())
+        if (row["format"], row["stamp"]) != (_FORMAT, [*stamp]):
+            return None
+        return _decoded(row["record"]) if pending_marks.is_end(where.store, merge_id, row["checksum"]) else None
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _decoded(row: dict[str, Any]) -> MergeRecord:
+    refs = tuple(RefUpdate(**one) for one in row["refs"])
+    kinds = tuple((str(kind), int(count)) for kind, count in row["kinds"])
+    return MergeRecord(**{**row, "roots": tuple(row["roots"]), "declined": tuple(row["declined"]), "refs": refs, "kinds": kinds})
+
+
+def _cache_summary(where: CommandContext, journal: Journal, record: MergeRecord, stamp: tuple[int, ...]) -> None:
+    """Cache the record of a merge; without it, the next command only takes longer. A crash may damage it: it has a checksum."""
+    if not stamp or not pending_marks.is_end(where.store, record.id, f"{journal.checksum:08x}"):
+        return
+    row = {"format": _FORMAT, "stamp": stamp, "checksum": f"{journal.checksum:08x}", "record": asdict(record)}
+    with suppress(OSError, ValueError):
+        data = checksummed_json.dumps(row)
+        fd = os.open(f"{where.store.merges}/{record.id}/{SUMMARY}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(data)
+
+
+def _read_record(where: CommandContext, merge_id: str, stamp: tuple[int, ...]) -> MergeRecord | None:
+    """Return a merge's record from its journal, and cache it if it has the stat data `stamp`."""
     try:
         journal = merge_execution.read_journal(f"{where.store.merges}/{merge_id}", merge_id)
         if pending_marks.is_truncated(where.store, merge_id, journal):
             raise RecoveryRequired(merge=merge_id, reason="its journal is truncated")
     except RecoveryRequired as error:
-        return MergeRecord(merge_id, "", _roots(where, merge_id), id_time_ms(merge_id) * 10**6, (), (), error.message)
+        return MergeRecord(merge_id, "", _roots(where, merge_id), id_time_ms(merge_id) * 10**6, problem=error.message)
     if journal.header is None or not journal.phases:
         return None
-    roots = tuple(path for path, _, _ in journal.header.roots)
-    table = merge_execution.Merge(where.store, merge_id, "", journal, (), (), None)  # type: ignore[arg-type]  # only its journal is used
+    everything = _all_changes(where, merge_id, journal)
+    found = MergeRecord(
+        merge_id,
+        journal.header.session,
+        tuple(path for path, _, _ in journal.header.roots),
+        journal.header.time,
+        len(everything),
+        len(conclude.applied_changes(_with_journal(where, merge_id, journal))),
+        tuple(Counter(str(change.kind) for change in fold_recorded(everything)).items()),
+        refs=tuple(one for git in journal.git_updates for one in git.refs),
+        is_applied=journal.is_applied,
+        last_changed=journal.phases[-1].time,
+        declined=journal.declined_commits,
+    )
+    _cache_summary(where, journal, found, stamp)
+    return found
+
+
+def recorded_changes(where: CommandContext, merge_id: str) -> tuple[Change, ...]:
+    """Return all changes of a merge. Raises RecoveryRequired."""
+    journal = merge_execution.read_journal(f"{where.store.merges}/{merge_id}", merge_id)
+    return _all_changes(where, merge_id, journal) if journal.phases else ()
+
+
+def _all_changes(where: CommandContext, merge_id: str, journal: Journal) -> tuple[Change, ...]:
     first = journal.phases[0]
     stopped = first.result.stopped if first.result is not None else {}
-    everything = conclude.applied_changes(table, tuple(number for number in first.numbers if number not in stopped))
-    done, refs = conclude.applied_changes(table), tuple(one for git in journal.git_updates for one in git.refs)
-    begin, last = journal.header, journal.phases[-1].time
-    found = MergeRecord(
-        merge_id, begin.session, roots, begin.time, everything, done, refs=refs, is_applied=journal.is_applied, last_changed=last
-    )
-    return replace(found, name=store.name_of_session(where.store, begin.session), declined=journal.declined_commits)
+    numbers = tuple(number for number in first.numbers if number not in stopped)
+    return conclude.applied_changes(_with_journal(where, merge_id, journal), numbers)
+
+
+def _with_journal(where: CommandContext, merge_id: str, journal: Journal) -> merge_execution.Merge:
+    return merge_execution.Merge(where.store, merge_id, "", journal, (), (), None)  # type: ignore[arg-type]  # only its journal is used
 
 
 def _roots(where: CommandContext, merge_id: str) -> tuple[str, ...]:
@@ -100,10 +186,11 @@ def find_newest(where: CommandContext, *, is_forward: bool, excluded: str = "") 
     it may be the right one.
     """
     found: MergeRecord | None = None
+    unfinished = frozenset(pending_marks.unfinished_merges(where.store))
     for at, name in _by_age(where, _last_phase_time if is_forward else _id_time_ns):
         if found is not None and found.last_changed >= at:
             break
-        one = _recorded(where, name) if name != excluded else None
+        one = _recorded(where, name, is_complete=name not in unfinished) if name != excluded else None
         if one is None or where.root not in one.roots:
             continue
         if one.problem:
@@ -161,4 +248,4 @@ def _id_time_ns(_where: CommandContext, merge_id: str) -> int:
 def _can_run(one: MergeRecord, *, is_forward: bool) -> bool:
     if (one.refs or one.declined) and one.is_applied != is_forward:
         return True
-    return len(one.applied) < len(one.changes) if is_forward else bool(one.applied)
+    return one.applied < one.changes if is_forward else one.applied > 0

@@ -8,7 +8,7 @@ import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from functools import lru_cache
+from hashlib import sha256
 from typing import Any
 
 from agent_dev.fs.entry import FileType, Key
@@ -40,9 +40,9 @@ def _encode_value(value: object) -> object:
             raise TypeError(f"{type(value).__name__} cannot be encoded")
 
 
-def line_checksum(line: bytes) -> int:
+def line_checksum(line: bytes | memoryview) -> int:
     """Return a line's checksum."""
-    return int(line[:8], 16)
+    return int(bytes(line[:8]), 16)
 
 
 def begin_record(begin: MergeHeader) -> dict[str, Any]:
@@ -215,17 +215,27 @@ def _mark_row(mark: EntryMark | None) -> list[Any] | None:
     return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
 
 
-@lru_cache(maxsize=1)  # an undo reads a journal five times: to find, open and repair it
+_last: dict[bytes, Journal] = {}  # by digest: an undo reads a journal five times, to find, open and repair it
+
+
 def decode(data: bytes) -> Journal:
     """Decode a journal. Raises CorruptJournalError for damage that no crash causes.
 
     A crash may leave an incomplete last line; every complete line must be intact.
     """
-    journal = Journal()
-    pieces = data.split(b"\n")
-    tail = pieces.pop()
-    for piece in pieces:
-        journal = with_line(journal, piece)
+    digest = sha256(data).digest()
+    if digest not in _last:
+        _last.clear()  # first: one of 100,000 changes needs much memory
+        _last[digest] = _decode(data)
+    return _last[digest]
+
+
+def _decode(data: bytes) -> Journal:
+    journal, start, view = Journal(), 0, memoryview(data)  # a line may have 50 MB: it is not copied
+    while (end := data.find(b"\n", start)) >= 0:
+        journal = with_line(journal, view[start:end])
+        start = end + 1
+    tail = view[start:]
     if _record(tail, journal.checksum) is not None:
         return with_line(journal, tail)
     if _record(tail[:-1], journal.checksum) is not None:
@@ -233,9 +243,9 @@ def decode(data: bytes) -> Journal:
     return journal
 
 
-def with_line(journal: Journal, line: bytes) -> Journal:
-    """Return a journal's state after another line. Raises CorruptJournalError."""
-    record = _record(line.rstrip(b"\n"), journal.checksum)
+def with_line(journal: Journal, line: bytes | memoryview) -> Journal:
+    """Return a journal's state after another line, without its newline. Raises CorruptJournalError."""
+    record = _record(line, journal.checksum)
     if record is None:
         raise CorruptJournalError("a line is damaged")
     try:
@@ -250,17 +260,17 @@ def intact_length(data: bytes) -> tuple[int, bool]:
     """Return the length of a journal's intact part, and whether only the final newline is missing."""
     whole = data.rfind(b"\n") + 1
     chain = decode(data[:whole]).checksum
-    if whole < len(data) and _record(data[whole:], chain) is not None:
+    if whole < len(data) and _record(memoryview(data)[whole:], chain) is not None:
         return len(data), True
     return whole, False
 
 
-def _record(piece: bytes, chain: int) -> dict[str, Any] | None:
-    head, _, body = piece.partition(b" ")
-    if len(head) != 8 or head != b"%08x" % zlib.crc32(body, chain):
+def _record(line: bytes | memoryview, chain: int) -> dict[str, Any] | None:
+    body = memoryview(line)[9:]
+    if line[:9] != b"%08x " % zlib.crc32(body, chain):
         return None
     try:
-        found = json.loads(body)
+        found = json.loads(str(body, "ascii"))
     except ValueError:
         return None
     return found if isinstance(found, dict) else None

@@ -154,7 +154,7 @@ class Merge:
             self.journal = replace(journal, checksum=journal_codec.line_checksum(lines[-1]))
             return
         for line in lines:
-            self.journal = journal_codec.with_line(self.journal, line)
+            self.journal = journal_codec.with_line(self.journal, memoryview(line)[:-1])
 
     def close(self) -> None:
         """Close stages, journal, and trees that were opened for this merge."""
@@ -210,7 +210,7 @@ def begin_merge(store: Store, merge_id: str, session: str, trees: MergeTrees, wa
         store,
         merge_id,
         folder,
-        journal_codec.with_line(Journal(), line),
+        journal_codec.with_line(Journal(), line[:-1]),
         trees.real_trees,
         stages,
         file,

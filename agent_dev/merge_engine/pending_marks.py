@@ -101,6 +101,11 @@ def is_truncated(store: Store, merge_id: str, journal: "Journal") -> bool:
     return journal.next_action not in (NextAction.NONE, NextAction.DISCARD)
 
 
+def is_end(store: Store, merge_id: str, checksum: str) -> bool:
+    """Return whether a complete merge's mark names this checksum of its journal's last line, in hexadecimal."""
+    return any(name.rpartition("-")[2] == checksum for name in _rest_marks(store, merge_id))
+
+
 def last_phase_time(store: Store, merge_id: str) -> int:
     """Return when the last phase of a complete merge began, in ns since 1970; 0 without a mark."""
     times = [name.removeprefix(_REST).partition("-")[0] for name in _rest_marks(store, merge_id)]

@@ -1,5 +1,6 @@
 """The process that takes a lower snapshot while the agent starts."""
 
+import gc
 import os
 
 TYPE_CHECKING = False
@@ -18,6 +19,7 @@ def start(folder: str, request: "SnapshotRequest", lock: int = -1) -> int:
         try:
             os.setpgid(0, 0)  # Ctrl-C in the terminal must not stop it
             _close_all_but(lock)
+            gc.disable()  # no reference cycles here; in a repository of 200,000 files, collections take a tenth of the time
             from agent_dev.overlay import lower_snapshot_take  # here, since a run that ends soon needs none of it
 
             lower_snapshot_take.take_snapshot(folder, request)

@@ -99,12 +99,13 @@ RecordedPath = tuple[WalkedEntry, str, bool]
 def record_root(taking: RootSnapshot) -> Iterator[RecordedPath]:
     """Yield every existing path, then those that were deleted before the walk reached them."""
     seen: set[bytes] = set()
+    top = os.path.join(os.fsencode(taking.root), b"")
     try:
         for found in walk.walk(taking.root, skip=taking.skip, attributes=False, opened=taking.opened):
             if taking.budget.is_spent():
                 return
             seen.add(found.path)
-            names = _attribute_names(taking.root, found)
+            names = _attribute_names(top, found)
             if found.is_whiteout() or any(name.startswith(_OVERLAY) for name in names or ()):
                 taking.budget.note_mark(os.fsdecode(found.path))
             if not taking.touched.includes(found.path):
@@ -118,12 +119,12 @@ def record_root(taking: RootSnapshot) -> Iterator[RecordedPath]:
     yield from _deleted_early(taking, seen)
 
 
-def _attribute_names(root: str, found: WalkedEntry) -> list[str] | None:
-    """Return the names of a path's own attributes and of overlayfs attributes; None if they are unknown."""
+def _attribute_names(top: bytes, found: WalkedEntry) -> list[str] | None:
+    """Return the names of a path's own attributes and of overlayfs attributes; None if they are unknown. `top`: ends with /."""
     if found.entry.type not in (FileType.FILE, FileType.DIRECTORY):
         return []
     try:
-        names = os.listxattr(os.path.join(root, os.fsdecode(found.path)), follow_symlinks=False)
+        names = os.listxattr(top + found.path, follow_symlinks=False)
     except OSError:
         return None  # deleted, or its path is too long: the walk handles that
     return [name for name in names if name.startswith("user.")] if names else names

@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from agent_dev.cli.render.commits import ref_label
 from agent_dev.cli.render.format import (
@@ -18,7 +18,7 @@ from agent_dev.fs.entry import Key
 from agent_dev.git.updates import RefUpdate
 from agent_dev.merge.history import MergeRecord
 from agent_dev.merge.undo import UndoResult
-from agent_dev.overlay.changes import ChangeKind, sorted_changes
+from agent_dev.overlay.changes import Change, ChangeKind, sorted_changes
 from agent_dev.overlay.fold_renames import fold_recorded
 from agent_dev.overlay.labels import display_path, format_count
 from agent_dev.sanitize import visible
@@ -98,38 +98,40 @@ def _when(time_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_ns // 10**9))
 
 
-def print_merges(found: Sequence[MergeRecord], *, as_json: bool, with_roots: bool) -> None:
-    """Print merges."""
-    if as_json:
-        rows = [
-            {
-                "merge": one.id,
-                "session": one.session,
-                "name": one.name,
-                "roots": list(one.roots),
-                "time": one.time,
-                "state": one.state,
-                "changes": [
-                    {
-                        "path": display_path(change.key, one.roots),
-                        "kind": change.kind,
-                        "from": display_path(change.renamed_from, one.roots) if change.renamed_from else None,
-                    }
-                    for change in sorted_changes(fold_recorded(one.changes))
-                ],
-                "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
-                "declined": list(one.declined),
-                "problem": one.problem or None,
-            }
-            for one in found
-        ]
-        print_json({"version": 1, "merges": rows})
-        return
+def print_merges_as_json(found: Sequence[MergeRecord], changes: Callable[[str], Sequence[Change]]) -> None:
+    """Print merges as one JSON document; `changes` reads those of a merge by its id."""
+    rows = [
+        {
+            "merge": one.id,
+            "session": one.session,
+            "name": one.name,
+            "roots": list(one.roots),
+            "time": one.time,
+            "state": one.state,
+            "changes": [
+                {
+                    "path": display_path(change.key, one.roots),
+                    "kind": change.kind,
+                    "from": display_path(change.renamed_from, one.roots) if change.renamed_from else None,
+                }
+                for change in sorted_changes(fold_recorded(changes(one.id) if one.changes else ()))
+            ],
+            "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
+            "declined": list(one.declined),
+            "problem": one.problem or None,
+        }
+        for one in found
+    ]
+    print_json({"version": 1, "merges": rows})
+
+
+def print_merges(found: Sequence[MergeRecord], *, with_roots: bool) -> None:
+    """Print merges, one per line."""
     for one in found:
         if one.problem:
             print_wrapped(f"{one.id}  damaged  {visible(one.problem)}")
             continue
-        kinds = Counter(change.kind for change in fold_recorded(one.changes))
+        kinds = dict(one.kinds)
         counts = (f"{kinds[kind]} {kind}" for kind in ChangeKind if kind in kinds)
         declined = [_describe_declined(one.declined)] if one.declined else []
         summary = ", ".join([*_ref_labels(one.refs), *counts, *declined])

@@ -88,7 +88,7 @@ def test_an_import_moves_both_branches_and_one_undo_reverts_both(session: GitSes
 def test_a_branch_of_two_repositories_is_listed_once(session: GitSession, capsys: pytest.CaptureFixture[str]) -> None:
     commit_in_both(session)
     session.import_commits()
-    undo.print_merges(history.list_merges(session.here), as_json=False, with_roots=False)
+    undo.print_merges(history.list_merges(session.here), with_roots=False)
     assert "branch main in 2 repositories, 1 added, 1 edited\n" in capsys.readouterr().out
 
 

@@ -101,6 +101,44 @@ def test_an_older_damaged_merge_does_not_block_but_a_newer_one_does(merged: tupl
     assert history.list_merges(session.here())[3].state == "damaged"
 
 
+def test_a_merge_that_was_listed_before_is_listed_without_its_journal(
+    merged: tuple[EndedSession, list[str]], reads: list[str]
+) -> None:
+    session, ids = merged
+    first = history.list_merges(session.here())
+    assert sorted(reads) == sorted(ids)
+    reads.clear()
+    assert history.list_merges(session.here()) == first
+    assert reads == []
+    undone = session.undo().merge
+    reads.clear()
+    assert {one.id: one.state for one in history.list_merges(session.here())} == {
+        **dict.fromkeys(ids, "merged"),
+        undone: "undone",
+    }
+    assert reads == [undone]
+    session.redo()
+    assert [(one.state, one.changes, one.applied, one.kinds) for one in history.list_merges(session.here())] == [
+        ("merged", 1, 1, (("added", 1),))
+    ] * len(ids)
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff" * 40, None])
+def test_a_damaged_summary_of_a_merge_is_made_again(
+    merged: tuple[EndedSession, list[str]], reads: list[str], content: bytes | None
+) -> None:
+    session, ids = merged
+    first = history.list_merges(session.here())
+    summary = Path(session.store.merges) / ids[0] / history.SUMMARY
+    summary.write_bytes(summary.read_bytes()[:-3] if content is None else content)
+    reads.clear()
+    assert history.list_merges(session.here()) == first
+    assert reads == [ids[0]]
+    reads.clear()
+    assert history.list_merges(session.here()) == first
+    assert reads == []
+
+
 def test_a_file_changed_before_its_step_is_not_part_of_the_merge(tmp_path: Path) -> None:
     with EndedSession(tmp_path, {}, [UpperEntry(name, Node(FILE, name)) for name in NAMES[:3]]) as session:
         review = session.review()
@@ -113,10 +151,10 @@ def test_a_file_changed_before_its_step_is_not_part_of_the_merge(tmp_path: Path)
             review.close()
         assert [change.key.path for change in done.applied] == [b"f0", b"f2"]
         (one,) = history.list_merges(session.here())
-        assert (one.state, len(one.changes), len(one.applied)) == ("merged", 2, 2)
+        assert (one.state, one.changes, one.applied) == ("merged", 2, 2)
         session.undo()
         (one,) = history.list_merges(session.here())
-        assert (one.state, len(one.changes), len(one.applied)) == ("undone", 2, 0)
+        assert (one.state, one.changes, one.applied) == ("undone", 2, 0)
 
 
 def test_a_merge_into_a_replaced_root_cannot_be_undone(merged: tuple[EndedSession, list[str]]) -> None:

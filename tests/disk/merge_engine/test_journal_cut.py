@@ -19,13 +19,18 @@ def journal_of(session: EndedSession) -> Path:
     return found
 
 
+@pytest.mark.parametrize("listed_before", [False, True], ids=["", "with a cached summary"])
 @pytest.mark.parametrize("undone", [False, True], ids=["merged", "undone"])
 @pytest.mark.parametrize("left", range(10))
-def test_a_merge_with_a_truncated_journal_is_listed_as_damaged(tmp_path: Path, left: int, *, undone: bool) -> None:
+def test_a_merge_with_a_truncated_journal_is_listed_as_damaged(
+    tmp_path: Path, left: int, *, undone: bool, listed_before: bool
+) -> None:
     with EndedSession(tmp_path, BASE, trees.upper_of(BASE, AGENT)) as session:
         session.merge_all()
         if undone:
             session.undo()
+        if listed_before:
+            assert [one.problem for one in history.list_merges(session.here())] == [""]
         lines = journal_of(session).read_bytes().splitlines(keepends=True)
         cut = b"".join(lines[:left])
         if left >= len(lines):

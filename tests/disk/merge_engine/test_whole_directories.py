@@ -293,9 +293,10 @@ def test_a_change_modified_after_the_review_is_not_applied() -> None:
 def test_the_list_of_merges_names_every_applied_change() -> None:
     with ended() as session:
         merged = session.merge_all()
-        (one,) = history.list_merges(CommandContext(session.store, str(session.real), str(session.real), ENVIRON))
-        assert {change.key for change in one.changes} == {change.key for change in merged.applied}
-        assert one.state == "merged"
+        here = CommandContext(session.store, str(session.real), str(session.real), ENVIRON)
+        (one,) = history.list_merges(here)
+        assert {change.key for change in history.recorded_changes(here, one.id)} == {change.key for change in merged.applied}
+        assert (one.state, one.changes, one.applied) == ("merged", len(merged.applied), len(merged.applied))
 
 
 def test_undo_and_redo_list_paths_in_the_order_of_a_session() -> None:

@@ -94,6 +94,7 @@ def make_world(folder: Path) -> DamagedWorld:
     _succeed(user("merge", session, "--take", "a", "--take", "d/y"))
     _run(user, "sed -i 1d b; chmod 755 b; sleep 0.1")  # a run that ends within 20 ms writes no index of the home
     user("doctor")
+    _succeed(user("merges", "--all"))
     world = DamagedWorld(folder, user, other)
     _plant(world, session)
     return world

@@ -87,6 +87,7 @@ KINDS = (
     StateFile(f"{SESSION}/objects/*", ("git/private_copy",)),
     StateFile(f"{MERGE}/journal", ("merge_engine/journal_file",)),
     StateFile(f"{MERGE}/results", ("merge_engine/merged_texts",)),
+    StateFile(f"{MERGE}/summary.json", ("merge/history",)),
     StateFile(f"{MERGE}/opened", ("fs/unlocked_modes",)),
     StateFile("config/agent-dev/network/*.yaml", ("config/remembered_rules",)),
     StateFile("home/*/.git/worktrees/*/agent-dev", ("session/made_work_trees",), is_read_alone=True),

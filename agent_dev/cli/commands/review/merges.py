@@ -14,5 +14,9 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser.add_argument("--all", action="store_true", help="list those of all repositories")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     args = parser.parse_args(argv)
-    output.print_merges(history.list_merges(context, every=args.all), as_json=args.json, with_roots=args.all)
+    found = history.list_merges(context, every=args.all)
+    if args.json:
+        output.print_merges_as_json(found, lambda merge_id: history.recorded_changes(context, merge_id))
+    else:
+        output.print_merges(found, with_roots=args.all)
     return SUCCESS
