@@ -67,14 +67,8 @@ def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
     source = queries.source
     git_changes, repo, tree = queries.finish_read(), queries.repo, OverlayView(review, source.root)
     report = CommitReport(git_changes, source.root, source.path)
-    pairs = inspected_blobs(git_changes.commits)
-    with _start_read(repo, pairs) as finish_texts:
-        try:
-            moves = {file.path: file for file in queries.finish_diff()}
-            uncommitted = find_uncommitted(tree, queries, moves)
-            at_head = {path: moves[path].new_oid for path in uncommitted if path in moves}
-        except CommandFailed:
-            at_head, uncommitted = None, None  # the agent deleted or damaged objects; its commits are still reported
+    with _start_read(repo, inspected_blobs(git_changes.commits)) as finish_texts:
+        uncommitted, at_head = _compare_with_head(tree, queries)
         if not (review.changes.changes or git_changes.commits or queries.start_commit != queries.head_commit):
             return replace(report, uncommitted=())
         links = find_submodule_changes(source, git_changes.commits, review.environ)
@@ -94,6 +88,16 @@ def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
         renames=renames,
         rename_similarity=queries.rename_similarity,
     )
+
+
+def _compare_with_head(tree: "OverlayView", queries: RunningQueries) -> tuple[tuple[bytes, ...] | None, dict[bytes, str] | None]:
+    """Return the paths that differ from the last commit, and the ids that they have there; None if they are unknown."""
+    try:
+        moves = {file.path: file for file in queries.finish_diff()}
+        uncommitted = find_uncommitted(tree, queries, moves)
+        return uncommitted, {path: moves[path].new_oid for path in uncommitted if path in moves}
+    except CommandFailed:
+        return None, None  # the agent deleted or damaged objects; its commits are still reported
 
 
 def commit_rules(repo: BareRepository, rules: tuple[RiskRule, ...], leaves: LeavesRoot, start: str) -> CommitRules:

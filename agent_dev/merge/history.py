@@ -1,6 +1,6 @@
 """The merges of a repository, read from their journals: changes, state, and the merge that an undo would revert.
 
-A journal of 100,000 changes takes a second and much memory to read. So a summary of each complete merge is cached beside its
+A journal of 100,000 changes takes a second and much memory to read. So a summary of each complete merge is cached next to its
 journal, and used while the journal has the same stat data.
 """
 

@@ -1,12 +1,15 @@
 """Parsers for git's commits, logs and diffs. The input was written by an agent and is not trusted."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 _SIGNATURES = {
     b"-----BEGIN SSH SIGNATURE": "ssh",
     b"-----BEGIN PGP": "openpgp",
     b"-----BEGIN SIGNED MESSAGE": "x509",
 }
+_NULL_IDS = {b"0" * digits: "0" * digits for digits in (40, 64)}
 _STATUS = {"A": "added", "D": "deleted", "M": "edited", "T": "retyped"}
 
 
@@ -146,7 +149,7 @@ def _decode(data: bytes) -> str:
 def parse_diff(output: bytes) -> dict[str, tuple[TreeChange, ...]]:
     """Parse `git diff-tree --stdin -r -z --raw`: changes by commit id ("" without one)."""
     found: dict[str, list[TreeChange]] = {}
-    records = iter(output.split(b"\0"))
+    records = _records(output)
     current = ""
     for record in records:
         if not record:
@@ -187,6 +190,24 @@ def parse_renames(output: bytes) -> dict[str, dict[bytes, bytes]]:
     return found
 
 
+def _records(output: bytes) -> Iterator[bytes]:
+    """Yield what NULs separate: all records of 100,000 changes at once would need as much memory as the changes."""
+    start = 0
+    while (end := output.find(b"\0", start)) >= 0:
+        yield output[start:end]
+        start = end + 1
+    yield output[start:]
+
+
 def _tree_change(header: bytes, path: bytes) -> TreeChange:
     old_mode, new_mode, old, new, status = header[1:].split(b" ")
-    return TreeChange(path, int(old_mode, 8), int(new_mode, 8), _decode(old), _decode(new), _decode(status[:1]))
+    return TreeChange(path, _mode(old_mode), _mode(new_mode), _object_id(old), _object_id(new), _decode(status[:1]))
+
+
+@lru_cache(maxsize=64)  # git writes five modes: one object for each saves memory
+def _mode(octal: bytes) -> int:
+    return int(octal, 8)
+
+
+def _object_id(oid: bytes) -> str:
+    return _NULL_IDS.get(oid) or _decode(oid)
