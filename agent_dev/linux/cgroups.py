@@ -13,6 +13,7 @@ _ROOT = "/sys/fs/cgroup"
 PREFIX = "agent-dev-in-"
 _UNUSED_UID = 0xFFFF_FFFD  # owned by no user
 _MAX_GROUPS = 2000  # checked; with more, some may belong to the user
+_LEAF_LINKS = 2  # of a directory without subdirectories
 _TRIES = 3  # another launcher may remove an empty group as it ends
 _CPUSET = ("cpuset.cpus", "cpuset.mems")  # empty in a new v1 group, which then accepts no process
 _TIMEOUT = 2000  # ms for the setup process to exit
@@ -118,32 +119,47 @@ def _is_unwritable(group: str) -> bool:
 
     In subgroups only the files that a delegation must hand over are checked.
     """
+    found = [group]
     try:
-        waiting = [group]
-        if any(_is_ours(f"{group}/{name}") for name in (".", *os.listdir(group))):
-            return False
-        for folder in waiting:  # it grows
-            if _is_ours(folder) or _is_ours(f"{folder}/cgroup.procs") or len(waiting) > _MAX_GROUPS:
+        for number, folder in enumerate(found):  # it grows
+            if number > _MAX_GROUPS or _is_partly_ours(folder, found, is_first=number == 0):
                 return False
-            waiting += _subgroups(folder)
     except OSError:
         return False  # not mounted at the usual path
     return True
 
 
-def _subgroups(folder: str) -> list[str]:
+def _is_partly_ours(folder: str, found: list[str], *, is_first: bool) -> bool:
+    """Return whether this user can write to a group's directory or its files; add its subgroups to `found`.
+
+    By descriptor: there are hundreds of files where each controller has its own hierarchy (v1).
+    """
     try:
-        with os.scandir(folder) as entries:
-            return [entry.path for entry in entries if entry.is_dir(follow_symlinks=False)]
+        fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except FileNotFoundError:
-        return []  # just removed
-
-
-def _is_ours(path: str) -> bool:
+        if is_first:
+            raise
+        return False  # just removed
     try:
-        found = os.lstat(path)
+        status = os.fstat(fd)
+        if _is_ours(status) or any(_is_ours_below(fd, name) for name in (os.listdir(fd) if is_first else ("cgroup.procs",))):
+            return True
+        if status.st_nlink != _LEAF_LINKS:
+            with os.scandir(fd) as entries:
+                found += [f"{folder}/{entry.name}" for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return False
+    finally:
+        os.close(fd)
+
+
+def _is_ours_below(fd: int, name: str) -> bool:
+    try:
+        return _is_ours(os.stat(name, dir_fd=fd, follow_symlinks=False))
     except FileNotFoundError:
         return False  # just removed
+
+
+def _is_ours(found: os.stat_result) -> bool:
     is_our_group = found.st_mode & 0o020 and found.st_gid in {os.getegid(), *os.getgroups()}
     return bool(found.st_uid == os.geteuid() or found.st_mode & 0o002 or is_our_group)
 
