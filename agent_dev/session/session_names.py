@@ -15,13 +15,12 @@ def require_unused_name(options: RunOptions, environ: dict[str, str]) -> None:
     """Raise UsageError if an open session of this repository has the name `--name`."""
     try:
         context = sessions.command_context(options, environ)
-        open_sessions = sessions.sessions_of_repository(context)
+        found = sessions.open_with_name(context, options.name)
     except AgentDevError:
         return  # the run fails for the same reason and reports it
-    for one in open_sessions:
-        if one.record.get("name") == options.name:
-            hint = f"use another name, or agent-dev merge or discard {options.name} first"
-            raise UsageError(message=f"--name {options.name}: a {one.state} session of this repository has that name", hint=hint)
+    if found:
+        hint = f"use another name, or agent-dev merge or discard {options.name} first"
+        raise UsageError(message=f"--name {options.name}: a {found[0].state} session of this repository has that name", hint=hint)
 
 
 def claim_name(state: str, root: str, options: RunOptions, environ: dict[str, str]) -> int:

@@ -149,9 +149,20 @@ def find_session(
 
 def find_by_name(context: CommandContext, name: str) -> ListedSession | None:
     """Return the session that an id or a name means in this repository, or None."""
+    return match_session(_mentioning(context, name), name, context.root)
+
+
+def open_with_name(context: CommandContext, name: str) -> tuple[ListedSession, ...]:
+    """Return the open sessions of this repository that the user gave this name; of a thousand, few records are parsed."""
+    found = (one for one in _mentioning(context, name) if one.record.get("name") == name and one.state in OPEN)
+    return tuple(one for one in found if store.has_root(one.record, context.root))
+
+
+def _mentioning(context: CommandContext, name: str) -> tuple[ListedSession, ...]:
+    """Return the sessions with this id, or with this text in their records."""
     every = store.all_sessions(context.store)
     found = [_listed(session) for session in every if session.id == name or store.has_in_record(session, (name,))]
-    return match_session(tuple(filter(None, found)), name, context.root)
+    return tuple(filter(None, found))
 
 
 def match_session(all_found: tuple[ListedSession, ...], name: str, root: str) -> ListedSession | None:

@@ -11,6 +11,8 @@ from agent_dev.session import session_ids
 from agent_dev.session.root import Root
 from agent_dev.value import Value
 
+_texts: dict[str, bytes] = {}  # as JSON
+
 VERSION = 1
 ARCHIVED_VERSION = 2  # of the record of an archived session: programs that read only the first version refuse it
 STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
@@ -387,7 +389,14 @@ def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
         data = state_files.read_file(f"{session.folder}/session.json")
     except OSError:
         return False
-    return any(fast_json.dumps(text) in data for text in texts)
+    return any(_quoted(text) in data for text in texts)
+
+
+def _quoted(text: str) -> bytes:
+    """Return a text as it is in a record; each is searched in a thousand of them."""
+    if text not in _texts:
+        _texts[text] = fast_json.dumps(text)
+    return _texts[text]
 
 
 def is_merged(session: Session) -> bool:

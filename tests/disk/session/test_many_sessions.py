@@ -56,4 +56,7 @@ def test_a_name_reads_only_the_records_that_contain_it(tmp_path: Path, monkeypat
         monkeypatch.setattr(store, "read_record", read)
         assert sessions.find_session(context, "fix").session.id == made[1].session.id
         assert sessions.find_session(context).session.id == made[2].session.id
-        assert [call.args[0].id for call in read.call_args_list] == [made[1].session.id, made[2].session.id]
+        assert [one.session.id for one in sessions.open_with_name(context, "fix")] == [made[1].session.id]
+        assert sessions.open_with_name(context, "unused") == ()
+        order = (made[1], made[2], made[1])
+        assert [call.args[0].id for call in read.call_args_list] == [one.session.id for one in order]
