@@ -135,10 +135,8 @@ class RiskAssessor:
     @cached_property
     def _changed_stems(self) -> frozenset[str]:
         changes = self._review.changes.changes
-        deleted = (one.key for one in changes if one.kind not in (ChangeKind.EDITED, ChangeKind.ADDED))
-        tests = (path for key in deleted for path in (key.path, self._new_names.get(key, key).path))
         paths = (one.key.path for one in changes if one.kind in (ChangeKind.EDITED, ChangeKind.ADDED))
-        return deletions.changed_stems(paths, tests)
+        return deletions.changed_stems(paths, (one.key.path for one in changes))
 
     def assess_visible(self, limit: int) -> ChangeSet:
         """Return the changes; of a large number assess only those with risky names and the first `limit`."""

@@ -1,7 +1,7 @@
 """The merges of a repository, read from their journals: changes, state, and the merge that an undo would revert.
 
-A journal of 100,000 changes takes a second and much memory to read. So a summary of each complete merge is cached next to its
-journal, and used while the journal has the same stat data.
+A journal of 100,000 changes takes up to two seconds and 400 MiB to read. So a summary of each complete merge is cached next to
+its journal, and used while the journal has the same stat data.
 """
 
 import os
@@ -132,7 +132,7 @@ def _read_record(where: CommandContext, merge_id: str, stamp: tuple[int, ...]) -
         if pending_marks.is_truncated(where.store, merge_id, journal):
             raise RecoveryRequired(merge=merge_id, reason="its journal is truncated")
     except RecoveryRequired as error:
-        return MergeRecord(merge_id, "", _roots(where, merge_id), id_time_ms(merge_id) * 10**6, problem=error.message)
+        return _damaged(where, merge_id, error)
     if journal.header is None or not journal.phases:
         return None
     everything = _all_changes(where, merge_id, journal)
@@ -153,10 +153,19 @@ def _read_record(where: CommandContext, merge_id: str, stamp: tuple[int, ...]) -
     return found
 
 
-def recorded_changes(where: CommandContext, merge_id: str) -> tuple[Change, ...]:
-    """Return all changes of a merge. Raises RecoveryRequired."""
-    journal = merge_execution.read_journal(f"{where.store.merges}/{merge_id}", merge_id)
-    return _all_changes(where, merge_id, journal) if journal.phases else ()
+def with_changes(where: CommandContext, record: MergeRecord) -> tuple[MergeRecord, tuple[Change, ...]]:
+    """Return a record with all changes of its merge; as damaged, without changes, if the journal cannot be read."""
+    if not record.changes:
+        return record, ()
+    try:
+        journal = merge_execution.read_journal(f"{where.store.merges}/{record.id}", record.id)
+    except RecoveryRequired as error:
+        return _damaged(where, record.id, error), ()
+    return record, _all_changes(where, record.id, journal) if journal.phases else ()
+
+
+def _damaged(where: CommandContext, merge_id: str, error: RecoveryRequired) -> MergeRecord:
+    return MergeRecord(merge_id, "", _roots(where, merge_id), id_time_ms(merge_id) * 10**6, problem=error.message)
 
 
 def _all_changes(where: CommandContext, merge_id: str, journal: Journal) -> tuple[Change, ...]:

@@ -17,7 +17,7 @@ from agent_dev.sandbox.terminal.pty import Terminal
 
 _PATIENCE, _RETRY_INTERVAL = 5.0, 0.02  # seconds to wait for an agent that is being started
 _KILLED = 137  # exit code
-_END_PATIENCE, _KILL_PATIENCE = 10_000, 500  # ms to wait for the end of a sandbox that is ending, and of one that may be
+_BEGIN_PATIENCE, _END_PATIENCE = 500, 10_000  # ms to wait until a sandbox begins to end, and for its end
 _SENT_FDS = b"".join(fd.to_bytes(4, sys.byteorder) for fd in range(3))
 
 TYPE_CHECKING = False
@@ -43,7 +43,7 @@ def run_joined(path: str, request: JoinRequest, init: int, *, may_copy: bool = T
             raise CannotStart(message="cannot enter the sandbox: has the session just ended?", hint="agent-dev sessions")
         code = _relay_and_wait(connection, entering, terminal)
         if code in {None, _KILLED}:
-            return None if _has_ended(init, init_fd, was_killed=code is None) else _KILLED
+            return None if _has_ended(init, init_fd) else _KILLED
         return code
     except OSError as error:
         raise CannotStart(message=f"cannot enter the sandbox: {error.strerror}", hint="agent-dev sessions") from None
@@ -53,15 +53,14 @@ def run_joined(path: str, request: JoinRequest, init: int, *, may_copy: bool = T
             streams.finish()
 
 
-def _has_ended(init: int, init_fd: int, *, was_killed: bool) -> bool:
-    """Return whether the sandbox has ended; wait for that if it is ending.
+def _has_ended(init: int, init_fd: int) -> bool:
+    """Return whether the sandbox has ended, which may be why the command was killed; wait for its end if it is ending.
 
     The first process of its pid namespace exits after all others, so then neither the command nor a child of it is left.
-    `was_killed`: whether the process that entered was killed, which is what happens if the launcher is.
     """
     poll = select.poll()
     poll.register(init_fd, select.POLLIN)
-    return bool(poll.poll(_END_PATIENCE if was_killed or is_exiting(init) else _KILL_PATIENCE))
+    return bool(poll.poll(_BEGIN_PATIENCE) or (is_exiting(init) and poll.poll(_END_PATIENCE)))
 
 
 def _request(

@@ -57,6 +57,7 @@ class SetupProcess:
         hold, self._hold = _hold_pipe()
         self._status, status = os.pipe()
         self._cgroups, cgroups_w = os.pipe()
+        self._open = {self._spec, self._go, self._report, self._hold, self._status, self._cgroups}
         self.cgroup_name = cgroups.new_name()  # name of the sandbox's own control groups
         self.has_namespaces = namespaces
         self.supervisor: SupervisorHandle | None = None  # None without policy and directory renames
@@ -73,7 +74,7 @@ class SetupProcess:
             if self.streams:
                 self.streams.use_sandbox_side()
             self.terminal.use_sandbox_side()
-            for fd in (self._spec, self._go, self._report, self._hold, self._status, self._cgroups):
+            for fd in self._open:
                 os.close(fd)
             pipes, in_foreground = (
                 setup_process.Pipes(spec, go, report, hold, status, cgroups_w),
@@ -98,7 +99,8 @@ class SetupProcess:
             os.kill(self.pid, signals.KILL)
             os.waitpid(self.pid, 0)
             cgroups.remove_finished(self.cgroup_name, self.pid)
-            self._close()
+            self.pid = 0
+            self._close(*self._open)
         self.terminal.finish()
         self.finish_streams()
 
@@ -111,21 +113,22 @@ class SetupProcess:
     def has_own_cgroups(self) -> bool:
         """Return whether the sandbox has its own group in each hierarchy that it could write to; waits for the setup process."""
         is_alone = os.read(self._cgroups, 1) == b"y"
-        os.close(self._cgroups)
+        self._close(self._cgroups)
         return is_alone
 
-    def _close(self) -> None:
-        self.pid = 0
-        for fd in (self._spec, self._go, self._report, self._hold, self._status, self._cgroups):
-            try:
-                os.close(fd)
-            except OSError:
-                continue  # already closed
+    def _close(self, *fds: int) -> None:
+        """Close ends of pipes that are still open: a closed one's number may belong to a pipe of the terminal's relay by now."""
+        for fd in self._open.intersection(fds):
+            self._open.discard(fd)
+            os.close(fd)
 
     def build(self, spec: setup_process.SetupSpec) -> Sandbox:
         """Build the sandbox up to the moment before the agent starts. Raises SandboxSetupFailed, with nothing left behind."""
-        streams.write_all(self._spec, spec.encode())
-        os.close(self._spec)
+        try:
+            streams.write_all(self._spec, spec.encode())
+        except BrokenPipeError:
+            pass  # the setup process exited; its report, or the end of that, says so
+        self._close(self._spec)
         try:
             if self.while_building:
                 self.while_building()
@@ -155,7 +158,7 @@ class SetupProcess:
         init_facts = _describe_init(group) if self.has_namespaces else None  # while it waits: it may exit immediately afterwards
         self._wait_for_init(report)
         os.write(self._go, b"x")
-        os.close(self._go)
+        self._close(self._go)
         init, init_fd, namespace = init_facts or _describe_init(_child_of_bwrap(self._status))
         status, hold = self._status, self._hold
         return Sandbox(self.pid, init, init_fd, namespace, status, hold, group, self.has_namespaces, self.cgroup_name)
@@ -172,6 +175,7 @@ class SetupProcess:
 
     def _wait_for_init(self, report: bytes) -> None:
         """Wait until init dies with the setup process, and see that this is alive. Raises SandboxSetupFailed."""
+        self._open.discard(self._report)
         report += streams.read_to_end(self._report)
         has_exited = os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         if setup_process.FAILED in report or setup_process.READY not in report or has_exited:

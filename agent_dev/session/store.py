@@ -11,8 +11,6 @@ from agent_dev.session import session_ids
 from agent_dev.session.root import Root
 from agent_dev.value import Value
 
-_texts: dict[str, bytes] = {}  # as JSON
-
 VERSION = 1
 ARCHIVED_VERSION = 2  # of the record of an archived session: programs that read only the first version refuse it
 STATE_FORMAT = 1  # of the whole state directory; an older program refuses it
@@ -392,11 +390,14 @@ def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
     return any(_quoted(text) in data for text in texts)
 
 
+_json_texts: dict[str, bytes] = {}  # cached: each is searched in a thousand records
+
+
 def _quoted(text: str) -> bytes:
-    """Return a text as it is in a record; each is searched in a thousand of them."""
-    if text not in _texts:
-        _texts[text] = fast_json.dumps(text)
-    return _texts[text]
+    """Return a text as it is in a record, as JSON."""
+    if text not in _json_texts:
+        _json_texts[text] = fast_json.dumps(text)
+    return _json_texts[text]
 
 
 def is_merged(session: Session) -> bool:

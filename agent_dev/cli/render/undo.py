@@ -2,7 +2,7 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from agent_dev.cli.render.commits import ref_label
 from agent_dev.cli.render.format import (
@@ -98,8 +98,8 @@ def _when(time_ns: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M", time.localtime(time_ns // 10**9))
 
 
-def print_merges_as_json(found: Sequence[MergeRecord], changes: Callable[[str], Sequence[Change]]) -> None:
-    """Print merges as one JSON document; `changes` reads those of a merge by its id."""
+def print_merges_as_json(found: Iterable[tuple[MergeRecord, Sequence[Change]]]) -> None:
+    """Print merges with their changes as one JSON document."""
     rows = [
         {
             "merge": one.id,
@@ -114,13 +114,13 @@ def print_merges_as_json(found: Sequence[MergeRecord], changes: Callable[[str], 
                     "kind": change.kind,
                     "from": display_path(change.renamed_from, one.roots) if change.renamed_from else None,
                 }
-                for change in sorted_changes(fold_recorded(changes(one.id) if one.changes else ()))
+                for change in sorted_changes(fold_recorded(changes))
             ],
             "refs": [{"name": ref.name, "before": ref.old or None, "after": ref.new or None} for ref in one.refs],
             "declined": list(one.declined),
             "problem": one.problem or None,
         }
-        for one in found
+        for one, changes in found
     ]
     print_json({"version": 1, "merges": rows})
 

@@ -139,6 +139,21 @@ def test_a_damaged_summary_of_a_merge_is_made_again(
     assert reads == []
 
 
+def test_a_damage_that_no_stat_data_shows_is_reported_when_the_journal_is_read(
+    merged: tuple[EndedSession, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session, ids = merged
+    monkeypatch.setattr(history, "_stamp", lambda _: (1, 2, 3, 4))
+    history.list_merges(session.here())
+    damaged = journal(session, ids[0])
+    damaged.write_bytes(b"x" + damaged.read_bytes()[1:])
+    first, second, *_ = history.list_merges(session.here())
+    assert (first.state, second.state) == ("merged", "merged")
+    found, changes = history.with_changes(session.here(), first)
+    assert (found.state, changes) == ("damaged", ())
+    assert history.with_changes(session.here(), second)[0] == second
+
+
 def test_a_file_changed_before_its_step_is_not_part_of_the_merge(tmp_path: Path) -> None:
     with EndedSession(tmp_path, {}, [UpperEntry(name, Node(FILE, name)) for name in NAMES[:3]]) as session:
         review = session.review()

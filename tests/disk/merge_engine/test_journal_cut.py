@@ -19,6 +19,16 @@ def journal_of(session: EndedSession) -> Path:
     return found
 
 
+def test_a_merge_whose_mark_names_another_end_is_listed_as_damaged(tmp_path: Path) -> None:
+    """As after a power cut that reverted a journal, with its summary, but not the mark of the undo."""
+    with EndedSession(tmp_path, BASE, trees.upper_of(BASE, AGENT)) as session:
+        session.merge_all()
+        assert [one.problem for one in history.list_merges(session.here())] == [""]
+        (mark,) = journal_of(session).parent.glob("rest-*")
+        mark.rename(mark.with_name(f"{mark.name[:-8]}{int(mark.name[-8:], 16) ^ 1:08x}"))
+        assert [one.state for one in history.list_merges(session.here())] == ["damaged"]
+
+
 @pytest.mark.parametrize("listed_before", [False, True], ids=["", "with a cached summary"])
 @pytest.mark.parametrize("undone", [False, True], ids=["merged", "undone"])
 @pytest.mark.parametrize("left", range(10))

@@ -295,7 +295,8 @@ def test_the_list_of_merges_names_every_applied_change() -> None:
         merged = session.merge_all()
         here = CommandContext(session.store, str(session.real), str(session.real), ENVIRON)
         (one,) = history.list_merges(here)
-        assert {change.key for change in history.recorded_changes(here, one.id)} == {change.key for change in merged.applied}
+        same, changes = history.with_changes(here, one)
+        assert (same, {change.key for change in changes}) == (one, {change.key for change in merged.applied})
         assert (one.state, one.changes, one.applied) == ("merged", len(merged.applied), len(merged.applied))
 
 

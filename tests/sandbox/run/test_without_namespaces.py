@@ -4,26 +4,21 @@ import os
 import shutil
 import socket
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.harness.changed_program import write_changed_program
 from tests.harness.disks.loop_disk import OTHER_TESTS_MOUNT
 from tests.harness.program import PYTHON, AgentDev
 
 BWRAP = os.environ.get("AGENT_DEV_BWRAP") or shutil.which("bwrap") or "bwrap"
 # As root, the tests run in a mount namespace of their own, so that a failure leaves no mounts on the machine.
 APART = () if os.getuid() else ("unshare", "--mount", "--propagation", "private")
-REFUSED = """#!{python}
-import sys
-sys.path.insert(0, {root!r})
-from agent_dev.sandbox import setup_process
+REFUSED = """
 def refused():
     raise PermissionError(1, "Operation not permitted")
 setup_process.enter_namespaces = refused
-from agent_dev.cli.main import main
-main()
 """
 
 
@@ -33,10 +28,7 @@ pytestmark = pytest.mark.only_new_bwrap
 @pytest.fixture
 def program(tmp_path: Path) -> Path:
     """Return a program whose setup process is denied namespaces."""
-    made = tmp_path / "refused"
-    made.write_text(REFUSED.format(python=sys.executable, root=str(Path(__file__).parents[3])))
-    made.chmod(0o755)
-    return made
+    return write_changed_program(tmp_path / "refused", REFUSED)
 
 
 def test_an_agent_runs_without_namespaces(agent_dev: AgentDev, program: Path) -> None:

@@ -16,7 +16,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     args = parser.parse_args(argv)
     found = history.list_merges(context, every=args.all)
     if args.json:
-        output.print_merges_as_json(found, lambda merge_id: history.recorded_changes(context, merge_id))
+        output.print_merges_as_json(history.with_changes(context, one) for one in found)
     else:
         output.print_merges(found, with_roots=args.all)
     return SUCCESS
