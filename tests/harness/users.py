@@ -6,7 +6,7 @@ import shutil
 import tempfile
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from agent_dev.linux import syscalls
@@ -26,14 +26,18 @@ def ordinary_users_directory(within: str | None = None) -> Iterator[Path]:
         shutil.rmtree(folder, onerror=_open_and_retry)
 
 
-def _open_and_retry(function: Callable[[str], object], path: str, _: object) -> None:
-    os.chmod(os.path.dirname(path), 0o700)
-    if not os.path.islink(path):
-        os.chmod(path, 0o700)
-    if os.path.isdir(path) and not os.path.islink(path):
-        shutil.rmtree(path, onerror=_open_and_retry)
-    else:
-        function(path)
+def _open_and_retry(function: Callable[[str], object], path: str, error: tuple[object, BaseException, object]) -> None:
+    """Retry with permission; accept that a program under test, which removes its session while others run, was first."""
+    if isinstance(error[1], FileNotFoundError):
+        return
+    with suppress(FileNotFoundError):
+        os.chmod(os.path.dirname(path), 0o700)
+        if not os.path.islink(path):
+            os.chmod(path, 0o700)
+        if os.path.isdir(path) and not os.path.islink(path):
+            shutil.rmtree(path, onerror=_open_and_retry)
+        else:
+            function(path)
 
 
 def call_as_ordinary_user(act: Callable[[], None]) -> None:
