@@ -1,6 +1,6 @@
 """Select old checkpoints and backups to remove: the older they are, the fewer are kept."""
 
-from dataclasses import dataclass
+from agent_dev.quick_dataclass import dataclass
 
 MINUTE = 60 * 10**9  # ns
 PROTECTED = 3  # newest checkpoints, never removed

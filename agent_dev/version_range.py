@@ -1,7 +1,8 @@
 """The versions of a format that a program reads and writes, and the highest one that it shares with another program."""
 
-from dataclasses import dataclass
 from typing import Any
+
+from agent_dev.quick_dataclass import dataclass
 
 _MAX_VERSION = 1 << 16
 

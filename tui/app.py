@@ -4,7 +4,6 @@ import gc
 import signal
 from asyncio import get_running_loop
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from math import inf
 from time import monotonic
 from typing import ClassVar, Final
@@ -19,6 +18,7 @@ from textual.screen import Screen
 
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.labels import RISK_SIGN, display_path, path_text
+from agent_dev.quick_dataclass import replace
 from tui.effects import (
     Apply,
     AssessRisks,

@@ -1,11 +1,10 @@
 """Effects: the work that the review screen requests after an event."""
 
-from dataclasses import dataclass
-
 from agent_dev.diff import merge3
 from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import dataclass
 from tui.model.document import DiffOptions
 from tui.model.tabs import ImportMode, Tab
 

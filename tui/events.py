@@ -1,13 +1,13 @@
 """Events of the review screen."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import dataclass
 from tui.model.document import Document, Highlighting
 from tui.model.tabs import Tab, TabEntry
 from tui.model.totals import LineCount

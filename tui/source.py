@@ -1,7 +1,6 @@
 """The interface through which the screen reads a session and applies changes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from enum import Enum
 from typing import Protocol
 
@@ -10,6 +9,7 @@ from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from agent_dev.quick_dataclass import dataclass
 from tui.model.tabs import ImportMode, Tab, TabEntry
 from tui.model.totals import LineCount
 

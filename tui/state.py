@@ -1,7 +1,6 @@
 """The immutable state of the review screen. `tui.update.dispatch` computes the next state."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from agent_dev.diff.partial_selection import LineSelection
@@ -9,6 +8,7 @@ from agent_dev.diff.review_note import ReviewNote
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from agent_dev.quick_dataclass import dataclass, field, replace
 from tui.effects import Effect, Resolutions
 from tui.events import NO, Pane, PromptKind
 from tui.model import totals

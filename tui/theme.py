@@ -1,9 +1,10 @@
 """Colour themes. Colour is never the only carrier of a meaning."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from textual.theme import Theme
+
+from agent_dev.quick_dataclass import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Changes in a session's git directory: refs, commits, stashes, operations in progress."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.git.formats.ref_format import parse_ref
+from agent_dev.quick_dataclass import dataclass
 
 # Files in a git dir that mark an operation in progress, and the operation's name.
 OPERATION_MARKERS = {

@@ -5,7 +5,6 @@ Refs are parsed here; objects (regular files only) are hard-linked into a reposi
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from itertools import chain
 
 from agent_dev.agent_git import changes as git_changes
@@ -17,6 +16,7 @@ from agent_dev.git import bare, user_refs
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.commit_reader import _add_files, _Rows, _start_diff, _start_read
 from agent_dev.git.formats.commit_format import Commit, parse_log
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import store
 
 MAX_COMMITS = 1000

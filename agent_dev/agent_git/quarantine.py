@@ -7,7 +7,6 @@ import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 
 from agent_dev.agent_git.repositories import AgentRepository
 from agent_dev.errors import RefusedCommits
@@ -16,6 +15,7 @@ from agent_dev.git import bare
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.ref_format import parse_ref
 from agent_dev.git.user_refs import UserGit
+from agent_dev.quick_dataclass import dataclass, replace
 
 _MAX_SIZE = 1 << 20
 _HINT = "nothing was imported; the commits stay in the session"

@@ -7,7 +7,6 @@ import hashlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
 from itertools import chain, islice
 
 from agent_dev.agent_git import current_refs, refs
@@ -19,6 +18,7 @@ from agent_dev.git import check_ignore
 from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError, parse_index
 from agent_dev.linux import streams, syscalls
 from agent_dev.paths import is_below
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import store
 
 _HEADS, _SMALL, _LARGEST, _MAX_FILES = "refs/heads/", 4096, 64 << 20, 50_000

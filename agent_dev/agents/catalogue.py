@@ -2,7 +2,6 @@
 
 import json
 import os
-from dataclasses import dataclass
 
 from agent_dev.agents.install_script import PREFIX
 from agent_dev.config import load
@@ -12,6 +11,7 @@ from agent_dev.errors import AgentDevError, InvalidConfiguration
 from agent_dev.fs.read_regular import read_regular_file
 from agent_dev.git import repository
 from agent_dev.linux import users
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sandbox.plan import agent_home_path
 
 _LARGEST = 1 << 20  # bytes of a package.json

@@ -4,10 +4,10 @@ import configparser
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from agent_dev.paths import expand
+from agent_dev.quick_dataclass import dataclass
 
 _NPM = ("NPM_CONFIG_REGISTRY", "NPM_CONFIG_CAFILE", "NPM_CONFIG_STRICT_SSL")
 # Of npmrc, besides the registry of each scope:

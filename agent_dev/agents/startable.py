@@ -1,11 +1,10 @@
 """The profiles whose command is found on this machine, and those whose command is missing."""
 
-from dataclasses import dataclass
-
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, CommandNotFound, InvalidConfiguration, NotExecutable, UnknownAgent
 from agent_dev.linux import users
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.run.prepare import prepare_run
 from agent_dev.run.request import RunRequest
 from agent_dev.sandbox import machine

@@ -13,7 +13,6 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from agent_dev import snapshot_retention
 from agent_dev.backup import ignore
@@ -22,6 +21,7 @@ from agent_dev.fs import copytree, dir_tree, durable, walk
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import TOO_DEEP, Entry, FileType, WalkedEntry
 from agent_dev.fs.rmtree import remove_tree
+from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.snapshot_retention import RetainedItem, RetentionLimits
 
 IGNORE_FILE = ".backupignore"

@@ -1,8 +1,8 @@
 """Exclusion patterns in the syntax of gitignore(5): the last match decides, `!` includes again."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.wildcard import matches_sequence
 
 _ANY_NAMES = "**"

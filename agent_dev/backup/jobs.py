@@ -3,12 +3,12 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_dev.backup import backup_store
 from agent_dev.backup.backup_store import Backup, ProgressCallback
 from agent_dev.errors import BackupBusy, BackupFailed, UsageError
 from agent_dev.paths import is_below
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.snapshot_retention import MINUTE, RetentionLimits
 
 

@@ -1,8 +1,8 @@
 """Mask paths, names, addresses and secrets in a text for a bug report. Pure."""
 
 import re
-from dataclasses import dataclass
 
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.redact import mask_secrets
 
 _SYSTEM = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/nix", "/opt", "/proc", "/run", "/sbin", "/sys", "/usr")

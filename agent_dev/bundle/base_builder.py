@@ -8,13 +8,13 @@ import hashlib
 import os
 import shutil
 from collections.abc import Container
-from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.fs import walk
 from agent_dev.fs.dir_tree import CHUNK_SIZE, Tree
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry
 from agent_dev.overlay import lower_snapshot
+from agent_dev.quick_dataclass import dataclass, replace
 
 Row = dict[str, Any]
 _TYPES = {str(kind): kind for kind in FileType}

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.agent_git import current_refs, refs
@@ -15,6 +14,7 @@ from agent_dev.git import bare, config_file, private_copy
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.git.object_links import read_file
 from agent_dev.git.repository import WorkTreeGitDir
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.run import private_git
 from agent_dev.session import store
 

@@ -3,7 +3,6 @@
 import hashlib
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev import __version__
@@ -21,6 +20,7 @@ from agent_dev.git import repository, secret_removal
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.object_links import list_directory
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sanitize import visible
 from agent_dev.session import store, uppers
 

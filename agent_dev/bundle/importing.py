@@ -9,7 +9,6 @@ import resource
 import time
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.agent_git import refs
@@ -25,6 +24,7 @@ from agent_dev.fs import checksummed_json, durable
 from agent_dev.git import repository
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.overlay.labels import format_size
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.run import private_git
 from agent_dev.sandbox import plan
 from agent_dev.session import removal, store

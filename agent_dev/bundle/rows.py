@@ -4,7 +4,6 @@ import hashlib
 import os
 from bisect import bisect_left
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import Any
 
 from agent_dev.errors import Refused
@@ -12,6 +11,7 @@ from agent_dev.fs import dir_tree
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry, parents_of
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.sanitize import visible
 
 _SMALL, _MAX_CACHED = 64 << 10, 8 << 20  # bytes: limits for contents that stay in memory between the two passes

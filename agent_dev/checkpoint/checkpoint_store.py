@@ -11,7 +11,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
 from functools import partial
 
 from agent_dev import snapshot_retention
@@ -22,6 +21,7 @@ from agent_dev.errors import CheckpointFailed, DamagedCheckpoint, UnknownCheckpo
 from agent_dev.fs import checksummed_json
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.linux import streams
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import events, open_transaction, store
 from agent_dev.snapshot_retention import RetainedItem, RetentionLimits
 

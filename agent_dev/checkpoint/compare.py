@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from agent_dev.checkpoint import checkpoint_store, live_session, restore_plan
 from agent_dev.checkpoint.restore_plan import Node
@@ -12,6 +11,7 @@ from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay import patch_write
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.paths import is_under_git
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 from agent_dev.session.sessions import ListedSession
 

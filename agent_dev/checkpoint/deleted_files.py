@@ -1,12 +1,12 @@
 """List files that were deleted in a session, and restore one."""
 
 import os
-from dataclasses import dataclass, replace
 
 from agent_dev.checkpoint import checkpoint_store, live_session, restore_plan, rollback
 from agent_dev.checkpoint.restore_plan import Node, Table
 from agent_dev.errors import CannotRollBack
 from agent_dev.paths import is_under_git
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import store
 from agent_dev.session.sessions import ListedSession
 

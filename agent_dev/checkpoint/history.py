@@ -1,10 +1,10 @@
 """The history of a session: its events, its agent's commands, and the changes between checkpoints."""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.checkpoint import checkpoint_store, restore_plan
 from agent_dev.checkpoint.checkpoint_store import Checkpoint
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import events as logs
 from agent_dev.session import store
 from agent_dev.session.events import LogContents

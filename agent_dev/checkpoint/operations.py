@@ -2,12 +2,12 @@
 
 import os
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_dev.checkpoint import checkpoint_store, restore_plan
 from agent_dev.checkpoint.checkpoint_store import Checkpoint
 from agent_dev.errors import UsageError
 from agent_dev.fs import dir_tree
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
 from agent_dev.snapshot_retention import MINUTE, RetentionLimits

@@ -8,13 +8,13 @@ import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
 from agent_dev.checkpoint import restore_plan, snapshot
 from agent_dev.checkpoint.restore_plan import Node, RestorePlan
 from agent_dev.fs import digest, durable
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.linux import syscalls
+from agent_dev.quick_dataclass import dataclass, field
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)

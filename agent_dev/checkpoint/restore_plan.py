@@ -1,8 +1,9 @@
 """Plan a restore: the nodes of a checkpoint, the differences of two, and the steps from one to the other."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from agent_dev.quick_dataclass import dataclass
 
 DIRECTORY, FILE, SYMLINK, FIFO, SOCKET, WHITEOUT = "dir", "file", "symlink", "fifo", "socket", "whiteout"
 OPAQUE = "user.overlay.opaque"

@@ -4,7 +4,6 @@ import fcntl
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 
 from agent_dev.checkpoint import checkpoint_store, live_session, node_table, restore, restore_plan
@@ -14,6 +13,7 @@ from agent_dev.errors import CannotRollBack, DamagedCheckpoint
 from agent_dev.fs import checksummed_json, state_files
 from agent_dev.linux import syscalls
 from agent_dev.overlay import lower_snapshot
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import events, store
 from agent_dev.session.sessions import ListedSession
 

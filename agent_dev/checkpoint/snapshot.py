@@ -7,7 +7,6 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from agent_dev.checkpoint import content_pool, node_table, restore_plan
@@ -16,6 +15,7 @@ from agent_dev.checkpoint.restore_plan import Node
 from agent_dev.fs import fork_map, unreadable
 from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, TOO_DEEP
 from agent_dev.linux import syscalls
+from agent_dev.quick_dataclass import dataclass, field
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC

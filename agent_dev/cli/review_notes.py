@@ -1,7 +1,6 @@
 """Notes in a review: work trees of the agent, and files that other open sessions of the repository have changed, too."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agent_dev.agent_git import work_trees
 from agent_dev.cli.render.format import format_names
@@ -9,6 +8,7 @@ from agent_dev.errors import AgentDevError
 from agent_dev.linux import users
 from agent_dev.merge.review import Review
 from agent_dev.overlay.labels import format_count
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 

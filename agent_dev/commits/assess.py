@@ -1,13 +1,13 @@
 """Risks of commits by the rules; a file that a commit renamed or copied is compared with its origin."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 
 from agent_dev.errors import CommandFailed
 from agent_dev.git import commit_reader
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.overlay.changes import Risk
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.risk.commit_risks import FileOrigin, Texts, risks_of_commit
 from agent_dev.risk.risk_rules import LeavesRoot, RiskRule
 

@@ -1,7 +1,6 @@
 """Decline commits of a session. A merge without files and refs records it, so that it can be undone."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import assert_never
 
 from agent_dev.agent_git import commits, program
@@ -16,6 +15,7 @@ from agent_dev.merge import merge
 from agent_dev.merge.merge import CommitImport, Notify, RepositoryUpdate
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine import merge_plan
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 
 _MAX_REACHED = 100_000

@@ -2,7 +2,6 @@
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from agent_dev.agent_git import current_refs, imported_branches, refs
@@ -18,6 +17,7 @@ from agent_dev.git.replay import CommitMaker
 from agent_dev.git.updates import RefUpdate
 from agent_dev.git.user_refs import UserGit
 from agent_dev.merge.review import Review
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import store
 
 

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from agent_dev.agent_git import commits, program
 from agent_dev.agent_git.repositories import AgentRepository, list_repositories
@@ -11,6 +10,7 @@ from agent_dev.fs import read_regular
 from agent_dev.git import bare, commit_reader
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import Commit, ParsedCommit, parse_log
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 
 GITLINK = 0o160000

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 
 from agent_dev.commits.lfs_contents import LfsContentFinder
 from agent_dev.commits.merge_conflicts import ConflictDetails
@@ -19,6 +18,7 @@ from agent_dev.merge.review import Review
 from agent_dev.merge_engine import lfs_objects, merge_plan
 from agent_dev.merge_engine.merge_plan import MergePlan, SkippedChange, Step
 from agent_dev.overlay.changes import Change
+from agent_dev.quick_dataclass import dataclass, field
 
 FILE_MODES = (0o100644, 0o100755)
 

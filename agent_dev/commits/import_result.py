@@ -1,13 +1,12 @@
 """The result of an import of commits, as a value."""
 
-from dataclasses import dataclass
-
 from agent_dev.commits.lfs_and_submodules import SubmoduleImport
 from agent_dev.commits.merge_conflicts import ConflictDetails
 from agent_dev.commits.risks import RiskyFile
 from agent_dev.fs.entry import Key
 from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,6 @@
 """Import of a session's verified commits: as refs, as a branch, or into your branch with its files and index."""
 
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain
 
@@ -33,6 +32,7 @@ from agent_dev.merge.merge import CommitImport, Notify, RepositoryUpdate
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine import index_operation, lfs_objects, merge_plan
 from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import store
 
 _UNCOMMITTED = "your uncommitted changes"

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 
 from agent_dev.agent_git import quarantine
 from agent_dev.agent_git.quarantine import GitDirPair
@@ -19,6 +18,7 @@ from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.git.user_refs import UserGit
 from agent_dev.merge_engine import lfs_objects
 from agent_dev.merge_engine.merge_plan import ContentSource
+from agent_dev.quick_dataclass import dataclass, field
 
 _NOT_FOUND = "not found in any of your submodules; it stays in the session"
 

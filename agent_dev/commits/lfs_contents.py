@@ -1,11 +1,10 @@
 """Search for the Git LFS contents of imported files."""
 
-from dataclasses import dataclass, field
-
 from agent_dev.git.formats.lfs_pointer import LfsPointer
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine import lfs_objects
 from agent_dev.merge_engine.merge_plan import ContentSource
+from agent_dev.quick_dataclass import dataclass, field
 
 
 @dataclass(slots=True)

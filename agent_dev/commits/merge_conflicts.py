@@ -1,7 +1,6 @@
 """Conflicts of commits as changes that can be resolved: yours is the branch's content, the agent's the commit's result."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from agent_dev.commits.report import SYMLINK
 from agent_dev.diff import merge3
@@ -14,6 +13,7 @@ from agent_dev.git.merge_tree_conflict import DIRECTORY, GITLINK, NO_BLOB, Blob,
 from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, resolve_conflict, resolve_regions
 from agent_dev.merge_engine.merge_plan import ReconciledContent
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.sanitize import visible
 
 _FILES = (0o100644, 0o100755)

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
 
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.changes import GitChanges
@@ -11,6 +10,7 @@ from agent_dev.errors import CommandFailed
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import TreeChange, parse_diff
 from agent_dev.git.formats.ref_format import parse_ref
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 
 _FinishDiff = Callable[[], tuple[TreeChange, ...]]

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
 
 from agent_dev.agent_git.changes import GitChanges
 from agent_dev.commits.assess import CommitRules
@@ -21,6 +20,7 @@ from agent_dev.git.object_id import blob_id
 from agent_dev.merge import escaping_links
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
 from agent_dev.overlay.changes import Risk
+from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.risk import load as risk_load
 from agent_dev.risk.commit_risks import inspected_blobs, link_targets
 from agent_dev.risk.content import MAX_INSPECTED_SIZE

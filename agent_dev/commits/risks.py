@@ -1,7 +1,6 @@
 """Risks of the commits that a merge would import, assessed before anything is changed."""
 
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from agent_dev.agent_git import refs
 from agent_dev.commits import prefetch, report
@@ -15,6 +14,7 @@ from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.merge import escaping_links
 from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Risk
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.risk import commit_risks
 from agent_dev.risk import load as risk_load
 from agent_dev.session import store

@@ -3,13 +3,13 @@
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from agent_dev.fs import checksummed_json
 from agent_dev.fs.state_files import replace_file
 from agent_dev.git.merge_tree_conflict import Blob, PathConflict
 from agent_dev.merge.resolution_codec import FileResolution, decode_resolution, encode_resolution
+from agent_dev.quick_dataclass import dataclass, field
 
 _VERSION = 1
 _NAME = "conflicts.json"

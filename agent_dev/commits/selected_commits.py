@@ -1,13 +1,12 @@
 """The commits that the options of an import select, in each repository of a session."""
 
-from dataclasses import dataclass
-
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.repositories import AgentRepository, list_repositories
 from agent_dev.commits import targets
 from agent_dev.commits.targets import AgentBranch, ImportOptions, PickedCommits
 from agent_dev.errors import CannotImport, UsageError
 from agent_dev.merge.review import Review
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

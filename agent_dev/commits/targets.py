@@ -1,7 +1,6 @@
 """Selection of a session's commits and of the refs that they may update, as pure functions over values."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 from agent_dev.agent_git.changes import HEADS
 from agent_dev.diff import contains_edit, merge3
@@ -10,6 +9,7 @@ from agent_dev.diff.hunks import MAX_DIFF_SIZE
 from agent_dev.errors import UsageError
 from agent_dev.git.formats.ref_format import parse_ref
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
+from agent_dev.quick_dataclass import dataclass, field
 
 _MIN_PREFIX = 4
 

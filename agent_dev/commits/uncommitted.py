@@ -1,7 +1,6 @@
 """Uncommitted files of an agent: the differences between its last commit and its work tree, as patches for display."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from agent_dev.commits.prefetch import RunningQueries
 from agent_dev.commits.report import GITLINK, SYMLINK, OverlayView, TreeBlob, list_tree
@@ -10,6 +9,7 @@ from agent_dev.git.blobs import read_blobs
 from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.patch_write import DISPLAY_FORMAT, change_patch
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

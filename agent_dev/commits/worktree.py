@@ -1,7 +1,6 @@
 """Update of the work tree and the index when commits of the agent move the checked-out branch."""
 
 import os
-from dataclasses import replace
 
 from agent_dev.commits.import_plan import (
     FILE_MODES,
@@ -35,6 +34,7 @@ from agent_dev.merge_engine import lfs_objects, merge_plan
 from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.overlay.case_collisions import collision_reason
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
+from agent_dev.quick_dataclass import replace
 
 _STAGED_CONFLICT = "your staged changes conflict with the commits"
 _UNCOMMITTED_CONFLICT = "your uncommitted changes conflict with the commits"

@@ -1,9 +1,9 @@
 """Facts about an agent: the `agent` mapping of its profile, the one table for install, resume, home and the review."""
 
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.config.profile import Profile
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,9 +1,9 @@
 """The draft of a profile from what an agent looked for and was denied: everything that would show or allow more is a comment."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_dev.paths import is_below
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sanitize import visible
 
 _MANY = 3  # paths in one directory, from which on the directory is named instead

@@ -9,7 +9,6 @@ import select
 import socket
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from agent_dev.control import protocol
 from agent_dev.control.protocol import ControlRequest, OpenTransaction
@@ -22,6 +21,7 @@ from agent_dev.errors import (
     UnknownCheckpoint,
 )
 from agent_dev.linux import process, signals
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.sanitize import visible
 
 _MAX_CLIENTS = 64

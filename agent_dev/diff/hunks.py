@@ -1,7 +1,8 @@
 """The changed lines between two byte strings: bare hunks, and hunks with lines of context."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+
+from agent_dev.quick_dataclass import dataclass
 
 MAX_DIFF_SIZE = 20 << 20  # bytes on either side; a larger file is one hunk, its lines are not compared
 

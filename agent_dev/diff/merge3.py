@@ -1,11 +1,11 @@
 """Three-way merge, line by line, of the base's, your and the agent's bytes; conflicts are left to the user."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import StrEnum
 
 from agent_dev.diff.hunks import BareHunk, detect_line_end, find_hunks, join_lines, split_lines
 from agent_dev.errors import AgentDevError
+from agent_dev.quick_dataclass import dataclass
 
 _MARKER_SIZE = 7  # git's default length of a conflict marker
 _MARKER_CHARS = b"<|=>"

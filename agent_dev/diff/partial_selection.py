@@ -1,10 +1,10 @@
 """Partial selection of a change by hunks and lines, and the resulting bytes."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from agent_dev.diff.hunks import BareHunk, detect_line_end, find_hunks, is_diffable, join_lines, split_lines
+from agent_dev.quick_dataclass import dataclass, replace
 
 
 class InvalidSelection(ValueError):

@@ -1,9 +1,8 @@
 """Parser for patches in the format of `git diff` and `agent-dev diff`."""
 
-from dataclasses import dataclass, field
-
 from agent_dev.diff.hunks import split_lines
 from agent_dev.errors import AgentDevError
+from agent_dev.quick_dataclass import dataclass, field
 
 NO_NEWLINE = b"\\ "  # followed by "No newline at end of file", perhaps translated
 

@@ -1,8 +1,9 @@
 """Notes to the agent about lines of a diff, and the text in which they are sent back."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import groupby
+
+from agent_dev.quick_dataclass import dataclass
 
 _MAX_QUOTE = 200  # characters
 _INTRODUCTION = (

@@ -7,7 +7,6 @@ import shlex
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.backup import backup_store
@@ -32,6 +31,7 @@ from agent_dev.git.nested_repositories import DisabledRepository, NestedReposito
 from agent_dev.linux import process, programs
 from agent_dev.merge import merge
 from agent_dev.overlay import lower_snapshot_request, lower_snapshot_take
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.run import job, run
 from agent_dev.run.request import PreparedRun, RunRequest
 from agent_dev.sanitize import visible

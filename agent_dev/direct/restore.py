@@ -6,7 +6,6 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 from agent_dev.direct import overlay_attributes, unlocked_root
@@ -20,6 +19,7 @@ from agent_dev.merge import merge
 from agent_dev.merge.review import Review, open_restore_review
 from agent_dev.overlay import selection
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import removal, store
 from agent_dev.session.sessions import CommandContext
 

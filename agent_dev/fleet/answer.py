@@ -4,12 +4,12 @@ import json
 import re
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.bundle import manifest as manifests
 from agent_dev.errors import BadBundle, WorkerRefused
 from agent_dev.fleet.ticket import PROTOCOL
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.transaction.result import FAILED, MERGED, CommandStep, TransactionResult
 from agent_dev.version_range import VersionRange, parse_range
 

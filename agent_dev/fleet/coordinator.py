@@ -3,7 +3,6 @@
 import os
 import select
 import time
-from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 from agent_dev.errors import CommandFailed, UsageError
@@ -18,6 +17,7 @@ from agent_dev.fleet.run_folder import FleetRun
 from agent_dev.fleet.task_table import Task, TaskState, TaskTable
 from agent_dev.fleet.ticket import MAX_TICKET, Ticket, checkout_name, encode_ticket, is_sent_branch, sent_options
 from agent_dev.merge import recover
+from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.run.request import COMMAND
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext

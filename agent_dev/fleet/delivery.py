@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.agent_git import commits
@@ -11,6 +10,7 @@ from agent_dev.errors import AgentDevError, BadBundle, Refused
 from agent_dev.fleet import answer
 from agent_dev.fleet.run_folder import FleetRun
 from agent_dev.merge import history
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import removal, sessions, store
 from agent_dev.session.sessions import CommandContext
 from agent_dev.transaction import child_process, merge_attempt

@@ -5,7 +5,6 @@ import select
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from agent_dev import debug
 from agent_dev.errors import AgentDevError, CommandFailed, Refused, WorkerRefused
@@ -13,6 +12,7 @@ from agent_dev.fleet.answer import MAX_GREETING, WorkerGreeting, agree_on_protoc
 from agent_dev.fleet.places import Places, place_names, remote_argv
 from agent_dev.git import repository
 from agent_dev.linux import programs
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sanitize import visible
 from agent_dev.session.sessions import CommandContext
 

@@ -4,7 +4,6 @@ import os
 import subprocess
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from agent_dev import debug
 from agent_dev.errors import CommandFailed
@@ -21,6 +20,7 @@ from agent_dev.fleet.places import (
     parse_start,
 )
 from agent_dev.linux import programs
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.session.sessions import CommandContext
 
 _CONNECT_PATIENCE = 20.0  # seconds

@@ -2,10 +2,10 @@
 
 import re
 import shlex
-from dataclasses import dataclass
 from typing import assert_never
 
 from agent_dev.errors import UsageError
+from agent_dev.quick_dataclass import dataclass
 
 MAX_SHARED = 10  # tasks at a time on one connection, as many as sshd permits by default
 ENGINE_JOBS = 16  # jobs at a time without --jobs; the engine's own queue limits them further

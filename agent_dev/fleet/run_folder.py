@@ -8,12 +8,12 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.errors import NewerFile, UsageError
 from agent_dev.fs import checksummed_json, durable
 from agent_dev.fs.rmtree import remove_tree
+from agent_dev.quick_dataclass import dataclass
 
 _DESCRIPTION, _VERSION = "run.json", 1
 _KEPT_DAYS = 30  # of a run that was not completed

@@ -1,9 +1,9 @@
 """The state of each task, as a value: where it runs or how it ended; and the progress of all tasks."""
 
 from collections import Counter
-from dataclasses import dataclass, replace
 from enum import StrEnum
 
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.transaction.result import MERGED, TransactionResult
 
 

@@ -3,12 +3,12 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.bundle import manifest
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import BadTicket, UsageError
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.version_range import VersionRange, parse_range
 
 FORMAT = "agent-dev ticket"
@@ -48,7 +48,7 @@ class Ticket:
     kind: str
     validations: tuple[str, ...] = ()
     timeout: int = 0
-    options: RunOptions = RunOptions()  # noqa: RUF009  (a frozen value)
+    options: RunOptions = RunOptions()
     score: str = ""  # a shell command that prints the score; empty: none
     version: int = PROTOCOL.newest
     bundle: VersionRange = manifest.VERSIONS

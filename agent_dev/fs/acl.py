@@ -8,11 +8,11 @@ permissions of its own entry.
 import errno
 import os
 import struct
-from dataclasses import replace
 
 from agent_dev.fs import dir_tree
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.fs.unlocked_directories import ENTER
+from agent_dev.quick_dataclass import replace
 
 XATTR = "system.posix_acl_access"
 DEFAULT_XATTR = "system.posix_acl_default"  # of a directory: the ACL of what is created in it

@@ -4,11 +4,11 @@ import errno
 import os
 import stat
 from collections.abc import Collection
-from dataclasses import replace
 
 from agent_dev.fs import unlocked_directories, walk
 from agent_dev.fs.entry import Entry, FileType, parents_of
 from agent_dev.linux import syscalls
+from agent_dev.quick_dataclass import replace
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)  # EXDEV: a file system was mounted there

@@ -1,12 +1,9 @@
 """Entries of a file tree, as values."""
 
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from dataclasses import dataclass
-else:
-    from agent_dev.quick_dataclass import dataclass  # 100,000 changes have 400,000 entries
+from agent_dev.quick_dataclass import dataclass
 
 LONGEST_PATH = 4096  # bytes (PATH_MAX): deeper entries cannot be opened by path and are not read
 TOO_DEEP = f"paths below it are longer than {LONGEST_PATH} bytes; its content is not read and not"  # "merged", "kept"

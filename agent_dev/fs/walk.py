@@ -8,10 +8,10 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 
 from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
 from agent_dev.linux import attribute_names
+from agent_dev.quick_dataclass import replace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

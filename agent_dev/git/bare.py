@@ -10,13 +10,13 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 
 from agent_dev import debug
 from agent_dev.errors import CommandFailed, DiskFull
 from agent_dev.fs import background_removal, disk_space, read_regular
 from agent_dev.git import config_file, repository
 from agent_dev.linux import streams
+from agent_dev.quick_dataclass import dataclass, field
 
 TIMEOUT_SECONDS = 20
 _MAX_OBJECT_SIZE = 1 << 30

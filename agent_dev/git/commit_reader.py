@@ -3,7 +3,6 @@
 import hashlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 
 from agent_dev.errors import CommandFailed
 from agent_dev.git.bare import BareRepository
@@ -16,6 +15,7 @@ from agent_dev.git.formats.commit_format import (
     parse_diff,
     parse_renames,
 )
+from agent_dev.quick_dataclass import replace
 
 _Rows = list[list[str]]  # commit ids, each with its parents if requested
 _Files = dict[str, tuple[TreeChange, ...]]

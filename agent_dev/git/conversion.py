@@ -2,10 +2,10 @@
 
 import codecs
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import StrEnum
 
 from agent_dev.git.object_id import blob_id
+from agent_dev.quick_dataclass import dataclass
 
 ATTRIBUTES = ("text", "eol", "crlf", "filter", "ident", "working-tree-encoding")
 _UNSET = ("unspecified", "unset")

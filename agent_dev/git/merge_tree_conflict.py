@@ -1,9 +1,9 @@
 """Conflicts of commits as `git merge-tree` reports them, and their resolutions."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
 
 from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 Blob = tuple[int, str]  # mode and id
 NO_BLOB: Blob = (0, "")

@@ -3,7 +3,6 @@
 import os
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.errors import CannotImport
@@ -21,6 +20,7 @@ from agent_dev.git.merge_tree_conflict import (
 )
 from agent_dev.git.updates import IndexUpdate
 from agent_dev.linux import programs
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 _SIGNERS = {"openpgp": ("gpg.program", "gpg"), "ssh": ("gpg.ssh.program", "ssh-keygen"), "x509": ("gpg.x509.program", "gpgsm")}
 

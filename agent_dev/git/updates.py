@@ -1,6 +1,6 @@
 """Changes to refs and the index, as values."""
 
-from dataclasses import dataclass
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

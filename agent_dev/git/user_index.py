@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 from agent_dev.fs import read_regular
@@ -12,6 +11,7 @@ from agent_dev.git.conversion import ATTRIBUTES, Conversion, find_conversion
 from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError, parse_split_index
 from agent_dev.git.private_copy import copy_file
 from agent_dev.git.updates import IndexUpdate
+from agent_dev.quick_dataclass import dataclass
 
 NO_ENTRY = (0, "")
 _MAX_SIZE = 1 << 20

@@ -1,8 +1,7 @@
 """The files of an agent home that run automatically in later sessions, and the changes among them."""
 
-from dataclasses import dataclass
-
 from agent_dev.path_patterns import PatternIndex
+from agent_dev.quick_dataclass import dataclass
 
 # Reason → patterns, relative to the home. Programs read or run these files unasked.
 AUTOSTART_PATTERNS: dict[str, tuple[str, ...]] = {

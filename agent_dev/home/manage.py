@@ -4,7 +4,6 @@ import fcntl
 import json
 import os
 import time
-from dataclasses import dataclass
 
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions, settings_request
@@ -15,6 +14,7 @@ from agent_dev.home import index, index_paths
 from agent_dev.home.autostart import LOGIN_KEYS, OTHER_LOGINS, AutostartRules, HomeChange, compare_marks, is_program
 from agent_dev.linux import streams, syscalls, users
 from agent_dev.paths import expand, is_below
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sandbox.plan import SYSTEM_PATH, agent_home_path
 from agent_dev.session.sessions import CommandContext
 

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from hashlib import sha256
 from itertools import islice
@@ -18,6 +17,7 @@ from agent_dev.merge import escaping_links
 from agent_dev.merge.restorable import RestorableFiles
 from agent_dev.overlay import embedded_repositories, symlinks
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Risk
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.risk import content, deletions, new_lines, risk_rules
 from agent_dev.risk import load as risk_load
 from agent_dev.risk.cache import RiskCache, Row, fingerprint

@@ -5,7 +5,6 @@ Every step can be repeated after a crash; the `FINISHED` record in the journal c
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from itertools import chain
 
 from agent_dev.agent_git import refs
@@ -22,6 +21,7 @@ from agent_dev.overlay import interpret
 from agent_dev.overlay import lower_snapshot as bases
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.fold_renames import fold_recorded
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import events, store, uppers
 
 

@@ -1,11 +1,11 @@
 """Decide about a path that the agent, and perhaps also the user, changed, given its three entries."""
 
-from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import NamedTuple
 
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay.labels import type_name
+from agent_dev.quick_dataclass import dataclass, replace
 
 
 class Verdict(StrEnum):

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from typing import BinaryIO
 
 from agent_dev.errors import UsageError
@@ -12,6 +11,7 @@ from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MakeDirectory, MergePlan, PutEntry, RemoveEntry
 from agent_dev.merge_engine.slots import Stage
 from agent_dev.overlay import patch_write
+from agent_dev.quick_dataclass import replace
 
 SUFFIXES = (".patch", ".diff")
 

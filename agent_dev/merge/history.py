@@ -8,7 +8,6 @@ import os
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from agent_dev.errors import AgentDevError, CannotUndo, RecoveryRequired
@@ -20,6 +19,7 @@ from agent_dev.merge_engine.journal import EntryMark, Journal
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.fold_renames import fold_recorded
 from agent_dev.overlay.rows_before_merge import id_time_ms
+from agent_dev.quick_dataclass import asdict, dataclass, replace
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext
 

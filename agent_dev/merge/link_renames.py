@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import replace
 from hashlib import sha256
 from heapq import nsmallest
 from itertools import islice
@@ -12,6 +11,7 @@ from agent_dev.errors import AgentDevError
 from agent_dev.fs.dir_tree import hides_lower
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
+from agent_dev.quick_dataclass import replace
 
 if TYPE_CHECKING:
     from agent_dev.merge.review_protocol import ReviewProtocol

@@ -3,7 +3,6 @@
 import os
 import signal
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from agent_dev.diff import merge3
 from agent_dev.diff import partial_selection as choices
@@ -29,6 +28,7 @@ from agent_dev.merge_engine.journal import NextAction, Operation, PhaseResult
 from agent_dev.merge_engine.merge_plan import MergePlan, PutEntry, RemoveEntry, SkippedChange
 from agent_dev.overlay.changes import MAX_FEW_DELETIONS, Change, ChangeKind, with_requirements
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import store
 
 Notify = Callable[[str], None]

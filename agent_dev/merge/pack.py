@@ -11,7 +11,6 @@ import os
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.agent_git import refs
@@ -24,6 +23,7 @@ from agent_dev.fs.state_files import list_names
 from agent_dev.git import private_copy
 from agent_dev.merge_engine import pending_marks
 from agent_dev.overlay import lower_snapshot
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import open_transaction, removal, store
 
 if TYPE_CHECKING:

@@ -1,7 +1,6 @@
 """Write changes of a session as a git patch with renames, and report the changes that git's format cannot represent."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from agent_dev.fs import read_regular
 from agent_dev.fs.entry import FileType, Key
@@ -11,6 +10,7 @@ from agent_dev.overlay import patch_write
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.patch_write import EXACT_FORMAT, PatchFormat
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.session import store
 
 _LARGEST_CONFIG = 1 << 20

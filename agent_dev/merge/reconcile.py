@@ -1,6 +1,5 @@
 """Reconcile an agent's change with the user's: merged, already present, or a conflict with its resolutions."""
 
-from dataclasses import dataclass, field, replace
 from hashlib import sha256
 
 from agent_dev.diff import hunks, merge3
@@ -10,6 +9,7 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.merge.decision import Digests, PathDecision, Verdict, decide
 from agent_dev.merge_engine.merge_plan import ReconciledContent, RemainderBase
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

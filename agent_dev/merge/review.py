@@ -3,7 +3,6 @@
 import errno
 import os
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_dev.agent_git import refs
@@ -18,6 +17,7 @@ from agent_dev.overlay.case_collisions import with_collision_obstacle
 from agent_dev.overlay.changes import UNASSESSED, Change, ChangeKind, ChangeSet, sorted_changes
 from agent_dev.overlay.fold_renames import fold_renames
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
+from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.session import store
 from agent_dev.session.uppers import close_trees, open_trees
 

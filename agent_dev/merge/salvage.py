@@ -1,12 +1,12 @@
 """Copy the files of a session with a damaged record out of its upper layers."""
 
 import os
-from dataclasses import dataclass
 
 from agent_dev.errors import UsageError
 from agent_dev.fs import dir_tree, walk
 from agent_dev.fs.entry import FileType
 from agent_dev.merge_engine.slots import Stage
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 
 _COPIED = (FileType.FILE, FileType.SYMLINK, FileType.DIRECTORY)

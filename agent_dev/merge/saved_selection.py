@@ -6,7 +6,6 @@ The selection is restored for changes that are still the same.
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any
 
@@ -19,6 +18,7 @@ from agent_dev.merge.resolution_codec import FileResolution, decode_resolution, 
 from agent_dev.merge.review import Review
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from agent_dev.quick_dataclass import dataclass, field
 
 _VERSION = 1
 _NAME = "draft.json"

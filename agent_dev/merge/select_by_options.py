@@ -1,7 +1,6 @@
 """Select changes by options: all clean changes, paths, hunks of a file or of a patch; and resolve conflicts."""
 
 import os
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from agent_dev.diff import hunks
@@ -15,6 +14,7 @@ from agent_dev.merge.review import Review
 from agent_dev.overlay import selection
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import dataclass, replace
 
 if TYPE_CHECKING:
     from agent_dev.diff.patch_parser import FilePatch

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.fs import acl, digest, disk_space
@@ -17,6 +16,7 @@ from agent_dev.merge_engine.journal import EntryMark, NextAction, Operation, OpK
 from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.merge_engine.merged_texts import TextReader
 from agent_dev.overlay.changes import sorted_changes
+from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext
 

@@ -5,7 +5,6 @@ The base is the merged file, yours the current file, and the other side the file
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
 
 from agent_dev.diff import hunks, merge3
 from agent_dev.fs import acl, durable
@@ -18,6 +17,7 @@ from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, Substit
 from agent_dev.merge_engine.merge_plan import SPECIAL_BITS
 from agent_dev.merge_engine.merged_texts import TextReader
 from agent_dev.merge_engine.slots import Stage
+from agent_dev.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ import os
 import stat
 from collections.abc import Iterable
 from contextlib import suppress
-from dataclasses import replace
 
 from agent_dev.fs import acl, dir_tree, durable, walk
 from agent_dev.fs.entry import Entry, FileType, Key
@@ -19,6 +18,7 @@ from agent_dev.fs.unlocked_directories import WRITE
 from agent_dev.merge_engine import whole_directories
 from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, OpProgress, entry_mark, op_progress
 from agent_dev.merge_engine.slots import Stage
+from agent_dev.quick_dataclass import replace
 
 Attributes = tuple[tuple[str, bytes], ...]
 

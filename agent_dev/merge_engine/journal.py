@@ -7,12 +7,12 @@ operations and ends with a record of its result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import GitUpdate
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 
 class OpKind(StrEnum):

@@ -7,7 +7,6 @@ so a missing, duplicate or misplaced line is detected as damage too.
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -15,6 +14,7 @@ from agent_dev.fs.entry import FileType, Key
 from agent_dev.git.updates import GitUpdate, IndexUpdate, RefUpdate
 from agent_dev.merge_engine.journal import EntryMark, Journal, MergeHeader, Operation, OpKind, Phase, PhaseResult, Substitute
 from agent_dev.overlay.changes import ChangeKind
+from agent_dev.quick_dataclass import replace
 
 VERSION = 1
 

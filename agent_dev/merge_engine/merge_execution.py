@@ -7,7 +7,6 @@ is rolled back; after it, the real tree is complete.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
 
@@ -42,6 +41,7 @@ from agent_dev.merge_engine.journal import (
 from agent_dev.merge_engine.merge_plan import added_file, change_from_row, is_added_file
 from agent_dev.merge_engine.slots import Stage, find_stage_path
 from agent_dev.overlay.changes import Change
+from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.session.store import Store
 
 Record = Mapping[str, Any]

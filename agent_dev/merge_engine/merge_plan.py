@@ -1,12 +1,12 @@
 """Plan a merge: turn changes and a selection into ordered steps on a real tree, each with the entry that it expects."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, is_mostly_emptied
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

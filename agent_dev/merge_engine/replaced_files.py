@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Collection
-from dataclasses import dataclass, replace
 
 from agent_dev.fs import acl, dir_tree, durable
 from agent_dev.fs.entry import FileType
@@ -11,6 +10,7 @@ from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, entry_m
 from agent_dev.merge_engine.merge_execution import Merge
 from agent_dev.merge_engine.remove_merge import remove_stage
 from agent_dev.merge_engine.slots import Stage
+from agent_dev.quick_dataclass import dataclass, replace
 
 _Marks = tuple[EntryMark | None, EntryMark | None]  # an operation's new and old mark
 _MarksByOp = dict[int, _Marks]

@@ -5,7 +5,6 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 
 from agent_dev.fs import acl, attribute_digest, digest, dir_tree, durable, walk
@@ -13,6 +12,7 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.linux import syscalls
 from agent_dev.merge_engine.journal import EntryMark, entry_mark
+from agent_dev.quick_dataclass import replace
 
 # Attributes that are not merged: the overlay's, capabilities, ACLs.
 _NOT_MERGED = ("user.overlay.", "security.", "trusted.", "system.posix_acl_")

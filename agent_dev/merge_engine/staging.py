@@ -3,7 +3,6 @@
 import os
 import tempfile
 import time
-from dataclasses import replace
 
 from agent_dev.errors import CannotMerge
 from agent_dev.fs import acl, dir_tree, disk_space, durable
@@ -23,6 +22,7 @@ from agent_dev.merge_engine.merge_plan import (
 )
 from agent_dev.merge_engine.merged_texts import TextWriter, is_mergeable_text
 from agent_dev.merge_engine.slots import Stage, excluded_attributes
+from agent_dev.quick_dataclass import replace
 
 SavedSlots = dict[Key, dict[str, str | int]]
 

@@ -4,7 +4,6 @@ import errno
 import os
 import stat
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from agent_dev.merge_engine import whole_directories
 from agent_dev.merge_engine.slots import Stage
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.paths import is_under_git
+from agent_dev.quick_dataclass import dataclass, replace
 
 _OPAQUE = "user.overlay.opaque"
 T = TypeVar("T")

@@ -3,7 +3,6 @@
 import os
 import stat
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
 
 from agent_dev.fs import digest, dir_tree, durable
 from agent_dev.fs.entry import Entry, FileType, Key
@@ -11,6 +10,7 @@ from agent_dev.linux import attribute_names, syscalls
 from agent_dev.merge_engine.journal import EntryMark, Operation
 from agent_dev.merge_engine.merge_plan import SPECIAL_BITS, MakeDirectory, MergePlan, PutEntry
 from agent_dev.merge_engine.slots import Stage, is_excluded_attribute
+from agent_dev.quick_dataclass import dataclass, replace
 
 Members = tuple[tuple[bytes, EntryMark], ...]
 OverlayAttributes = tuple[tuple[bytes, tuple[str, ...]], ...]

@@ -1,12 +1,12 @@
 """Decide where a connection of the sandbox may go: its destination, the rule that matches, and the addresses of a name. Pure."""
 
-from dataclasses import dataclass
 from ipaddress import IPv4Address, IPv6Address, ip_address
 
 from agent_dev.config.network_rules import AddressRule, NameRule, RuleSet
 from agent_dev.network.addresses import embedded, is_private, is_public, may_reach
 from agent_dev.network.names import POOL, NameTable
 from agent_dev.network.packet_rules import GATE4, GATE6
+from agent_dev.quick_dataclass import dataclass
 
 Address = IPv4Address | IPv6Address
 _OWN = frozenset(map(ip_address, (GATE4, GATE6)))

@@ -4,12 +4,12 @@ import asyncio
 import errno
 import socket
 import struct
-from dataclasses import dataclass, field, replace
 
 from agent_dev.network import refusal_responses
 from agent_dev.network.access import Destination
 from agent_dev.network.connection_log import ConnectionEntry
 from agent_dev.network.inspection import Inspection
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 CHUNK = 65536
 _IDLE, _HELLO, _REFUSE = 300, 10, 0.5  # seconds

@@ -6,7 +6,6 @@ Each step has its own replaceable object: a Decider, a Connector, and a Handler.
 import asyncio
 import socket
 from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 from agent_dev.config.network_rules import HTTPS, AddressRule, LocalRule, NameRule
@@ -17,6 +16,7 @@ from agent_dev.network.connection_handlers import Handler, LocalHandler, RelayHa
 from agent_dev.network.connection_log import DENY, ConnectionLog
 from agent_dev.network.deciding.caller_notes import CallerNotes
 from agent_dev.network.deciding.deciders import Decider
+from agent_dev.quick_dataclass import dataclass, field
 
 _ENDED = "the sandbox ended before a decision"
 

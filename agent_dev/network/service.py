@@ -6,7 +6,6 @@ import gc
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent_dev.network.connecting import Connector, DirectConnector
 from agent_dev.network.connection_handlers import Handler
@@ -18,6 +17,7 @@ from agent_dev.network.forwarding import Forwarder
 from agent_dev.network.gateway import Gateway
 from agent_dev.network.gateway_options import END, LOG, GatewayOptions
 from agent_dev.network.programs import ProgramFinder
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """Case collisions: names that are the same on a file system because they differ only in case or Unicode normalization."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from agent_dev.fs.entry import parents_of
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.path_patterns import fold_path
+from agent_dev.quick_dataclass import replace
 from agent_dev.sanitize import visible
 
 

@@ -1,16 +1,10 @@
 """Changes of an agent: one `Change` for each path that differs between the upper layer and the base version."""
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
 from enum import StrEnum
-from typing import TYPE_CHECKING
 
 from agent_dev.fs.entry import Entry, FileType, Key
-
-if TYPE_CHECKING:
-    from dataclasses import dataclass
-else:
-    from agent_dev.quick_dataclass import dataclass
+from agent_dev.quick_dataclass import dataclass, field
 
 MAX_FEW_DELETIONS = 10  # up to this number, deletions are never a large share of a tree
 _MIN_GUTTED = 500  # bytes; smaller files shrink by nine tenths in ordinary edits

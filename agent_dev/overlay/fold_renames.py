@@ -4,10 +4,10 @@ The merge engine works on the two halves: two paths, each with its own expected 
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
+from agent_dev.quick_dataclass import replace
 
 
 def fold_renames(changes: ChangeSet) -> ChangeSet:

@@ -14,11 +14,11 @@ file, link, fifo …      other type     retyped; the contents of a directory ar
 
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 
 from agent_dev.fs.entry import TOO_DEEP, Entry, FileType, Key, WalkedEntry, parents_of
 from agent_dev.overlay.changes import Change, ChangeKind, Risk
 from agent_dev.paths import GIT, is_under_git
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 OBSTACLES = {
     FileType.SOCKET: "a socket is useless without the program that created it",

@@ -2,13 +2,13 @@
 
 import os
 from collections.abc import Collection, Iterable, Iterator, MutableMapping
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import checksummed_json, fast_json
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry
 from agent_dev.git.conversion import restore_line_endings
 from agent_dev.overlay import raw_json, rows_before_merge
+from agent_dev.quick_dataclass import replace
 
 if TYPE_CHECKING:
     from agent_dev.git.blob_reader import BlobReader

@@ -9,13 +9,13 @@ import os
 import stat
 import time
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from agent_dev import debug
 from agent_dev.errors import Refused
 from agent_dev.git import config_file, repository
 from agent_dev.git.formats.index_format import GITLINK, IndexEntry, IndexUnreadableError, parse_split_index
 from agent_dev.git.private_copy import copy_file
+from agent_dev.quick_dataclass import dataclass, field
 
 _MANY_REPOSITORIES = 200  # of one root; below further ones no file counts as ignored
 _SECONDS = 20.0  # for one git process: a FIFO named .gitignore would block it forever

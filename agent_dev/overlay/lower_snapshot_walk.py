@@ -5,7 +5,6 @@ import os
 import stat
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from agent_dev.fs import walk
@@ -13,6 +12,7 @@ from agent_dev.fs.entry import Entry, FileType, WalkedEntry, parents_of
 from agent_dev.git.formats.index_format import IndexEntry
 from agent_dev.git.private_copy import copy_file
 from agent_dev.overlay.lower_snapshot import MAX_STORED_FILE
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 if TYPE_CHECKING:
     from agent_dev.fs.unlocked_directories import UnlockedDirectories

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from agent_dev.diff.binary import is_binary
 from agent_dev.diff.binary_patch import format_binary_patch, has_control_characters
@@ -10,6 +9,7 @@ from agent_dev.diff.hunks import find_context_hunks, is_diffable, split_lines
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.git.object_id import blob_id
 from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.quick_dataclass import dataclass
 
 MAX_SIDE_SIZE = 256 << 20  # bytes per side; git refuses patches of 1 GiB, and a binary patch contains both sides
 # Paths that git refuses (read-cache.c, verify_path) with the default core.protectNTFS.

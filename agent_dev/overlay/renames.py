@@ -2,10 +2,10 @@
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from agent_dev.diff.hunks import split_lines
 from agent_dev.fs.entry import Key
+from agent_dev.quick_dataclass import dataclass
 
 MAX_COMPARED_FILES = 400  # files on either side; above that only exact renames are found
 

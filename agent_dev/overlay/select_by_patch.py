@@ -2,12 +2,12 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from agent_dev.diff.hunks import BareHunk, find_hunks, is_diffable, split_lines
 from agent_dev.diff.partial_selection import NOTHING_SELECTED, LineSelection, select_lines
 from agent_dev.diff.patch_parser import FilePatch, PatchHunk
 from agent_dev.errors import AgentDevError
+from agent_dev.quick_dataclass import dataclass
 
 
 class PatchDoesNotApply(AgentDevError):

@@ -1,11 +1,11 @@
 """The user's selection: a set of keys that always includes the changes that they require."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
 
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet, with_dependents, with_requirements
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,9 +6,9 @@ A command is judged by its argv, `sh -c` by each pipeline of its script. Program
 import re
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from agent_dev.policy.command_rules import Command, unwrap
+from agent_dev.quick_dataclass import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)

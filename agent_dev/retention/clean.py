@@ -3,7 +3,6 @@
 import os
 import time
 from contextlib import suppress
-from dataclasses import replace
 
 from agent_dev.errors import AgentDevError, SessionBusy
 from agent_dev.fs import background_removal
@@ -14,6 +13,7 @@ from agent_dev.git import repository
 from agent_dev.merge import pack
 from agent_dev.merge.pack import PackedSession
 from agent_dev.merge.recover import Notify
+from agent_dev.quick_dataclass import replace
 from agent_dev.retention import caches, checkpoints, merges
 from agent_dev.retention.clean_result import CleanedKind, CleanResult
 from agent_dev.session import made_work_trees, store

@@ -1,9 +1,9 @@
 """The result of a cleaning."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_dev.merge.pack import PackedSession
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session.trash_retention import TrashEntry
 
 

@@ -1,13 +1,13 @@
 """Remove merges by age and total size, with what their sessions keep for an undo; the newest merge of each root stays."""
 
 import time
-from dataclasses import dataclass
 
 from agent_dev.fs import background_removal
 from agent_dev.fs.disk_usage import disk_usage
 from agent_dev.merge import history
 from agent_dev.merge.recover import Notify
 from agent_dev.merge_engine import journal_file, pending_marks
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext
 from agent_dev.session.trash_retention import DAY

@@ -1,10 +1,10 @@
 """The content of a review page, as plain values. Text of the agent is not escaped yet."""
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from agent_dev.git.formats.commit_format import CommitIdentity
 from agent_dev.overlay.changes import Risk
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ import hashlib
 import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_dev.commits.commit_patch import read_patch
 from agent_dev.commits.report import CommitReport
@@ -30,6 +29,7 @@ from agent_dev.overlay.labels import (
     path_text,
     type_name,
 )
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.review_page.content import (
     ChangeSection,
     CommitFile,

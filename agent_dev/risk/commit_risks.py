@@ -1,12 +1,12 @@
 """Risks of a commit: the rules for files, and updated submodules."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
 from agent_dev.overlay.changes import Change, ChangeKind, Risk
 from agent_dev.overlay.symlinks import escapes_root
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.risk import deletions
 from agent_dev.risk.content import MAX_INSPECTED_SIZE
 from agent_dev.risk.risk_rules import LeavesRoot, Origin, RiskRule, find_risks

@@ -1,7 +1,6 @@
 """Risk rules on a change's path, kind, mode, symlink target and added content."""
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
@@ -9,6 +8,7 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import symlinks
 from agent_dev.overlay.changes import Change, ChangeKind, Risk, is_mostly_emptied
 from agent_dev.path_patterns import PatternIndex, fold_names, fold_path
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.risk import shadowed_modules
 from agent_dev.risk.content import (
     CHECKS_OF_CHARACTERS,

@@ -1,11 +1,10 @@
 """Report the configuration of an agent, each value with its origin."""
 
-from dataclasses import dataclass
-
 from agent_dev.config import load, trust_store
 from agent_dev.config.options import RunOptions, settings_request
 from agent_dev.config.profile import BUILT_IN, OFF
 from agent_dev.linux import users
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session.sessions import CommandContext
 
 

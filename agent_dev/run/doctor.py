@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass
 from enum import StrEnum
 
 from agent_dev.config import load, trust_store
@@ -15,6 +14,7 @@ from agent_dev.linux import programs, syscalls
 from agent_dev.network import libraries, namespace
 from agent_dev.overlay.labels import format_count, format_size
 from agent_dev.paths import expand, split_optional
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.risk import load as risk_load
 from agent_dev.run.prepare import locate_command, prepare_run
 from agent_dev.run.request import RunRequest

@@ -3,13 +3,13 @@
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
 
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.errors import AgentDevError
 from agent_dev.merge.review import ReviewFindings, open_review
 from agent_dev.overlay import lower_snapshot_process
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import removal, store
 
 

@@ -1,10 +1,9 @@
 """A repository's own settings before they are trusted: the file's text and effects, and the user's decision."""
 
-from dataclasses import dataclass
-
 from agent_dev.config import strict_yaml, trust_store
 from agent_dev.config.repository_settings import FILE_NAME, describe_effects
 from agent_dev.errors import IgnoredSettings, InvalidConfiguration
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session.sessions import CommandContext
 
 NONE, UNTRUSTED, CHANGED, TRUSTED = "none", "untrusted", "changed", "trusted"

@@ -1,7 +1,5 @@
 """Show a run without starting it: each value with its origin, the plan, and the bubblewrap command."""
 
-from dataclasses import dataclass
-
 from agent_dev import environment
 from agent_dev import paths as agent_dev_paths
 from agent_dev.config.limits import format_limit
@@ -9,6 +7,7 @@ from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS, LISTS
 from agent_dev.errors import AgentDevError, CannotStart
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.network.upstream.settings import describe_proxy
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.run import mask_report, new_session, private_git
 from agent_dev.run.compose import SessionMounts, compose_spec
 from agent_dev.run.network import credentials

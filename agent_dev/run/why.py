@@ -4,7 +4,6 @@ import os
 import shlex
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS
 from agent_dev.errors import AgentDevError
@@ -12,6 +11,7 @@ from agent_dev.linux import syscalls
 from agent_dev.path_patterns import PatternIndex
 from agent_dev.paths import expand, is_below, split_optional
 from agent_dev.policy.command_rules import Command, Policy, decide
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.run.prepare import locate_command
 from agent_dev.run.request import PreparedRun
 from agent_dev.sandbox import plan

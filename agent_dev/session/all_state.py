@@ -3,7 +3,6 @@
 import fcntl
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from agent_dev.bug_report.crash import crash_folder
 from agent_dev.config.load import config_folder
@@ -14,6 +13,7 @@ from agent_dev.fs.rmtree import remove_session, remove_tree
 from agent_dev.fs.state_files import list_names
 from agent_dev.linux import users
 from agent_dev.paths import worker_folder
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 from agent_dev.session.sessions import OPEN, CommandContext, ListedSession, list_sessions
 

@@ -9,9 +9,9 @@ import json
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any
 
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import hash_chain, store
 from agent_dev.session.hash_chain import ChainEnd, LogRows
 

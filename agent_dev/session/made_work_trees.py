@@ -4,7 +4,6 @@ A file in git's own directory of a work tree marks it as ours, and names its bra
 """
 
 import os
-from dataclasses import dataclass
 
 from agent_dev.errors import Refused, UsageError
 from agent_dev.fs import checksummed_json
@@ -12,6 +11,7 @@ from agent_dev.fs.read_regular import read_regular_file
 from agent_dev.git import repository
 from agent_dev.git.repository import SessionLocation, WorkTreeGitDir
 from agent_dev.linux import programs
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import sessions, store
 
 _MARK, _LARGEST = "agent-dev", 4096

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from agent_dev import paths
 from agent_dev.config import load
@@ -12,6 +11,7 @@ from agent_dev.errors import NoSession, UnknownSession, UnreadableSession
 from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.paths import expand
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import removal, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
@@ -25,7 +25,7 @@ class CommandContext:
     root: str
     cwd: str
     environ: dict[str, str]
-    profile: Profile = Profile(name="default")  # noqa: RUF009  (a frozen value)
+    profile: Profile = Profile(name="default")
 
 
 @dataclass(frozen=True, slots=True)

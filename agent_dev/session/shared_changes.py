@@ -8,10 +8,10 @@ import os
 import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from agent_dev.git import check_ignore
 from agent_dev.linux import syscalls
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 from agent_dev.session.sessions import OPEN, ListedSession
 

@@ -1,6 +1,6 @@
 """Select entries of the trash for removal, by age and by total size."""
 
-from dataclasses import dataclass
+from agent_dev.quick_dataclass import dataclass
 
 DAY = 86_400 * 10**9  # ns
 

@@ -5,9 +5,9 @@ OpenSSH 8.9 and newer first reports the host of a connection (session-bind). The
 
 import hmac
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from agent_dev.config.ssh_rules import SshHost
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.ssh_agent import messages
 from agent_dev.ssh_agent.messages import GitSignature, Login, Malformed, Reader
 

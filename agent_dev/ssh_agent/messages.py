@@ -3,7 +3,8 @@
 import base64
 import hashlib
 import struct
-from dataclasses import dataclass
+
+from agent_dev.quick_dataclass import dataclass
 
 FAILURE, SUCCESS = b"\x05", b"\x06"
 LIST, KEYS, SIGN, EXTENSION = 11, 12, 13, 27

@@ -1,8 +1,7 @@
 """The attempts of `tx --best`: which of them is the best, and why. Pure."""
 
-from dataclasses import dataclass
-
 from agent_dev.overlay.labels import format_count
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.transaction.result import FAILED, MERGED, TransactionResult
 from agent_dev.transaction.score import format_score
 

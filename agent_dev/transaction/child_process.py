@@ -5,11 +5,11 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from agent_dev.errors import NOT_STARTED, AgentDevError, SessionBusy
 from agent_dev.fs import fast_json
 from agent_dev.linux import pid_namespace
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 from agent_dev.transaction import result as transaction_result
 from agent_dev.transaction import transact

@@ -7,8 +7,8 @@ import signal
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.run.request import COMMAND
 from agent_dev.session import store
 from agent_dev.transaction import child_process, merge_attempt

@@ -1,9 +1,9 @@
 """The results of the attempts of `tx --best`, kept in the records of their sessions, so that they can be compared again."""
 
 import os
-from dataclasses import dataclass, replace
 
 from agent_dev.errors import AgentDevError, Refused
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 from agent_dev.transaction import child_process, measure_attempts

@@ -1,9 +1,9 @@
 """The state of the comparison: the lines of the table and the cursor; pure."""
 
 import textwrap
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from agent_dev.quick_dataclass import dataclass, replace
 from tui.model.document import Tone
 
 

@@ -1,7 +1,6 @@
 """The list of changes as rows: risky ones, then renamed directories, directories, lock files, ignored or generated files."""
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,6 +8,7 @@ from typing import NamedTuple
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet
 from agent_dev.overlay.directory_renames import directory_of
+from agent_dev.quick_dataclass import dataclass, field, replace
 
 
 class Section(StrEnum):
@@ -89,6 +89,9 @@ class ListFilter:
     hidden: frozenset[Key] = frozenset()
 
 
+NO_FILTER = ListFilter()
+
+
 @dataclass(frozen=True, slots=True)
 class Listing:
     """The groups, the indices of the closed ones, and the visible rows.
@@ -100,7 +103,7 @@ class Listing:
     groups: tuple[Group, ...] = ()
     closed: frozenset[int] = frozenset()
     rows: tuple[ListRow, ...] = ()
-    filter: ListFilter = ListFilter()
+    filter: ListFilter = NO_FILTER
     group_of: Mapping[Key, int] = field(default_factory=dict, compare=False, repr=False)
     all_rows: tuple[ListRow, ...] = field(default=(), compare=False, repr=False)
     group_ends: tuple[int, ...] = field(default=(), compare=False, repr=False)
@@ -127,7 +130,7 @@ class Listing:
         return index if index >= 0 or key not in self.group_of else self.heading_row(self.group_of[key])
 
 
-def build_listing(changes: ChangeSet, list_filter: ListFilter = ListFilter(), closed: frozenset[bytes] | None = None) -> Listing:
+def build_listing(changes: ChangeSet, list_filter: ListFilter = NO_FILTER, closed: frozenset[bytes] | None = None) -> Listing:
     """Build the list of a change set. `closed` are the closed groups by `group_id`; None: those that are closed initially."""
     sections: dict[Section, list[Change]] = {section: [] for section in Section}
     shown = changes.changes

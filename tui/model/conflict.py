@@ -1,7 +1,6 @@
 """A conflict as a document: yours, result and agent in three columns or, if columns would cut a line, one below the other."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from hashlib import sha256
 from itertools import zip_longest
 
@@ -11,6 +10,7 @@ from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, MergedR
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.labels import format_count, path_text, type_name
+from agent_dev.quick_dataclass import replace
 from tui.model import file_type
 from tui.model.document import DiffOptions, DiffRow, Document, RowKind, Tone
 from tui.model.wrapping import line_width, row_count, stacked_width

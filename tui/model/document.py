@@ -1,12 +1,12 @@
 """Documents: the rows of the diff pane as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
 
 from agent_dev.diff.hunks import BareHunk
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs.entry import Key
+from agent_dev.quick_dataclass import dataclass, field
 
 TAB_WIDTH = 4  # cells between tab stops
 WHOLE_FILE = 1 << 30  # context lines that cover any file

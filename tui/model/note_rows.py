@@ -1,9 +1,9 @@
 """Notes to the agent in a diff: each below its line; notes about the whole file are at the top."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agent_dev.diff.review_note import ReviewNote
+from agent_dev.quick_dataclass import replace
 from tui.model.document import DiffRow, Document, RowKind, Tone
 from tui.text.cells import clean_text, wrap
 

@@ -1,10 +1,10 @@
 """The tabs of the screen, and the entries of tabs other than Changes."""
 
-from dataclasses import dataclass
 from enum import Enum, StrEnum
 
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Risk
+from agent_dev.quick_dataclass import dataclass
 
 
 class Tab(StrEnum):

@@ -1,8 +1,8 @@
 """Wrapping of long lines over several rows."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
+from agent_dev.quick_dataclass import replace
 from tui.model.document import TAB_WIDTH, DiffOptions, DiffRow, RowKind
 from tui.text.cells import clean_text, width
 

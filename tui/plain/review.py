@@ -4,12 +4,12 @@ It sends the same events to the same state as the screen does.
 """
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from agent_dev.diff.merge3 import ConflictSide, LineConflict, LineMerge, RegionSource
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.labels import display_path, format_count, path_text
+from agent_dev.quick_dataclass import replace
 from tui.effects import Apply, AssessRisks, CountDeletions, Effect, LoadDiff, Quit, Resolve
 from tui.events import (
     NO,

@@ -2,9 +2,9 @@
 
 import textwrap
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from agent_dev.quick_dataclass import dataclass, replace
 from tui.model.document import Tone
 
 Picks = Mapping[str, tuple[str, ...]]  # the selected values by question

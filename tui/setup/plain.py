@@ -2,8 +2,8 @@
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import replace
 
+from agent_dev.quick_dataclass import replace
 from tui.plain.prompt import LineIO, Questioner, QuestionsQuit
 from tui.setup.form import Form, Picks, Question
 

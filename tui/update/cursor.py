@@ -1,9 +1,9 @@
 """Update the cursors (by rows, or to changes, hunks, risks and matches), and the diff of the current change."""
 
-from dataclasses import replace
 from typing import assert_never
 
 from agent_dev.fs.entry import Key
+from agent_dev.quick_dataclass import replace
 from tui.effects import Effect, LoadDiff, Search
 from tui.events import ChangeMoved, CursorMoved, CursorMovedTo, HunkMoved, Movement, Pane, RiskMoved, ScrolledHorizontally
 from tui.model.change_list import ChangeRow, HeadingRow

@@ -1,10 +1,10 @@
 """The update function of the review screen, and its initial state."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 from agent_dev.overlay.changes import ChangeSet
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import replace
 from tui.events import (
     ConflictResolved,
     DisplayEvent,

@@ -1,8 +1,7 @@
 """Update the display options, the number of context lines, and the filter of the list."""
 
-from dataclasses import replace
-
 from agent_dev.overlay.labels import format_count
+from agent_dev.quick_dataclass import replace
 from tui.events import ContextChanged, DisplayEvent, DisplayOption, Pane
 from tui.model import change_list
 from tui.model.change_list import ChangeRow, ListFilter

@@ -1,12 +1,12 @@
 """Select hunks, lines and the mode of a change by rows of its diff, and find out which rows are selected."""
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from agent_dev.diff import partial_selection as core
 from agent_dev.diff.partial_selection import DiffSide, LineSelection
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import replace
 from tui.model.document import ChangePart, DiffRow, Document
 from tui.model.totals import LineCount
 

@@ -1,8 +1,8 @@
 """Update the focus: open and close directories, the diff and tabs; the Escape key."""
 
-from dataclasses import replace
 from typing import assert_never
 
+from agent_dev.quick_dataclass import replace
 from tui.effects import LoadEntries, Quit
 from tui.events import NO, EnterPressed, EscapePressed, Navigation, Pane, PaneSwitched, StepIn, StepOut, TabSelected, Toggled
 from tui.model import change_list

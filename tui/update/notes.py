@@ -1,9 +1,8 @@
 """Update the notes to the agent: about the line under the diff's cursor, or about the file under the list's cursor."""
 
-from dataclasses import replace
-
 from agent_dev.diff.review_note import ReviewNote, find_note, with_note
 from agent_dev.overlay.labels import format_count
+from agent_dev.quick_dataclass import replace
 from tui.events import Pane, PromptKind
 from tui.model.document import RowKind
 from tui.model.tabs import Tab

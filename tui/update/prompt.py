@@ -1,8 +1,8 @@
 """Update the text prompt: an incremental filter, a search, the command palette, a branch name, a note."""
 
-from dataclasses import replace
 from typing import assert_never
 
+from agent_dev.quick_dataclass import replace
 from tui.effects import RunAction
 from tui.events import Pane, PromptClosed, PromptEdited, PromptEvent, PromptKind, PromptOpened
 from tui.model.tabs import ImportMode, Tab

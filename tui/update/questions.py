@@ -1,13 +1,13 @@
 """Update the questions: risky changes and the summary before applying, import modes, notes, quitting, the rest, help."""
 
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import replace
 from typing import assert_never
 
 from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import MAX_FEW_DELETIONS, ChangeKind, Risk
 from agent_dev.overlay.labels import format_count
+from agent_dev.quick_dataclass import replace
 from tui.effects import Apply, AssessRisks, CountDeletions, DeclineCommits, Effect, ImportCommits, Quit
 from tui.events import (
     NO,

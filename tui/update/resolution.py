@@ -1,9 +1,8 @@
 """Update the resolutions of a change's conflicts, and which of the agent's other edits in the same file are left out."""
 
-from dataclasses import replace
-
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.fs.entry import Key
+from agent_dev.quick_dataclass import replace
 from tui.effects import Resolutions, Resolve
 from tui.events import Pane
 from tui.model.document import DiffRow, RowKind

@@ -1,13 +1,13 @@
 """Update the state with results of workers: diffs, syntax, counts, risks, conflicts, searches, merges."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from agent_dev.fs.entry import Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import replace
 from tui.effects import Effect, Quit
 from tui.events import (
     ChangesRefreshed,

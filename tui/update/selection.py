@@ -1,7 +1,6 @@
 """Update the selection, its undo and redo, reviewed marks; open files in an editor."""
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import assert_never
 
 from agent_dev.diff.partial_selection import LineSelection as Part
@@ -9,6 +8,7 @@ from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
+from agent_dev.quick_dataclass import replace
 from tui.effects import EditConflict, ViewFile
 from tui.events import (
     AllDeselected,

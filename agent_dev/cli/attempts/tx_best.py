@@ -5,13 +5,13 @@
 
 import os
 import shlex
-from dataclasses import replace
 
 from agent_dev.cli import console, tx_many
 from agent_dev.cli.render import best as output
 from agent_dev.cli.render.transaction import print_result
 from agent_dev.cli.screen import frontend
 from agent_dev.errors import FAILURE, NOT_STARTED, SUCCESS
+from agent_dev.quick_dataclass import replace
 from agent_dev.run.finish import has_merge
 from agent_dev.sanitize import visible
 from agent_dev.session import session_names, sessions, store

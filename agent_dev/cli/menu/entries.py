@@ -1,9 +1,9 @@
 """The entries of the menu: the commands that are useful in a state, the most useful one first."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from agent_dev.cli.render.overview import FIRST_AGENT, Overview, coding_agents
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 
 MAX_ENTRIES = 10

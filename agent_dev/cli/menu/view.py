@@ -1,9 +1,9 @@
 """The menu's cursor, keys and lines."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from agent_dev.cli.menu.entries import MenuEntry
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sanitize import visible
 
 UP, DOWN, ENTER, QUIT = "up", "down", "enter", "quit"

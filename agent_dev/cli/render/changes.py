@@ -4,7 +4,6 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.cli.render import pager
@@ -32,6 +31,7 @@ from agent_dev.cli.render.pager import PatchStyle
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet
 from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count, kind_name, origin_key
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sandbox.attaching.state import is_detached
 from agent_dev.sanitize import visible
 from agent_dev.session import approvals

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from agent_dev.agent_git.changes import HEADS, GitChanges, RefChange
@@ -15,6 +14,7 @@ from agent_dev.fs.entry import Key
 from agent_dev.git.formats.commit_format import Commit, CommitIdentity, ParsedCommit
 from agent_dev.overlay.changes import ChangeKind
 from agent_dev.overlay.labels import SIGNS, display_path, format_count
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 

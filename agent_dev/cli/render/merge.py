@@ -1,7 +1,6 @@
 """Print the result of a merge as text or JSON."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from agent_dev.cli.render.format import (
     MAX_ROWS,
@@ -20,6 +19,7 @@ from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.labels import display_path, format_count
+from agent_dev.quick_dataclass import replace
 from agent_dev.sanitize import visible
 
 _FEW = 3  # names that are shown

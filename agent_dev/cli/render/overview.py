@@ -2,11 +2,11 @@
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 from agent_dev.agents.startable import InstalledAgents
 from agent_dev.cli.render.format import command_text, cut_text, format_table
 from agent_dev.cli.render.question_words import count_questions
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sanitize import visible
 from agent_dev.session import store
 from agent_dev.session.origin import typed_words

@@ -1,7 +1,6 @@
 """The commits of a session for the review screen: list, describe, import."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.changes import HEADS, parse_head_branch
@@ -22,6 +21,7 @@ from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.merge.merge import Notify
 from agent_dev.merge.review import Review
 from agent_dev.overlay.labels import SIGNS, format_count
+from agent_dev.quick_dataclass import replace
 from agent_dev.risk.commit_risks import SUBMODULE_MOVED
 from agent_dev.sanitize import visible
 from agent_dev.session import store

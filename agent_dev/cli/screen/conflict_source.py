@@ -1,7 +1,6 @@
 """The conflicts of commits as a source for the review screen; the commits are imported when all are resolved."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from agent_dev.cli import editor
 from agent_dev.cli.render import commits as output
@@ -16,6 +15,7 @@ from agent_dev.merge.merge import Notify
 from agent_dev.merge.resolution_codec import FileResolution
 from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.selection import Selection
+from agent_dev.quick_dataclass import replace
 from tui.model.tabs import ImportMode, Tab, TabEntry
 from tui.model.totals import LineCount
 from tui.source import ConflictResolution as Answered

@@ -4,7 +4,6 @@ import json
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from hashlib import sha256
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -27,6 +26,7 @@ from agent_dev.overlay.changes import Change, ChangeSet, Risk
 from agent_dev.overlay.labels import RISK_SIGN
 from agent_dev.overlay.selection import Selection
 from agent_dev.policy.command_risks import find_command_risks
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import store
 from agent_dev.session.origin import describe_origin, typed_words
 from agent_dev.session.sessions import CommandContext

@@ -3,7 +3,6 @@
 import json
 import os
 import sys
-from dataclasses import dataclass
 
 from agent_dev.agents import catalogue
 from agent_dev.agents.startable import find_installed
@@ -13,6 +12,7 @@ from agent_dev.cli.setup.config_file import ConfigFile
 from agent_dev.config.new_config import NewSettings
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.session.sessions import CommandContext
 from tui.setup.form import Form, Picks, open_form
 

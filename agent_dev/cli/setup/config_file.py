@@ -1,7 +1,6 @@
 """Read and write config.yaml for `agent-dev init`. An existing file changes only if the user wants that; the old one is kept."""
 
 import os
-from dataclasses import dataclass
 from typing import Any
 
 from agent_dev.config import load, strict_yaml
@@ -10,6 +9,7 @@ from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, InvalidConfiguration
 from agent_dev.linux import streams, users
 from agent_dev.paths import expand
+from agent_dev.quick_dataclass import dataclass
 
 _MODE = 0o644  # of a new file, less the umask
 

@@ -1,11 +1,11 @@
 """The questions of `agent-dev init`, and the settings that the answers stand for; no effects."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from agent_dev.config.limits import format_limit, parse_limit
 from agent_dev.config.new_config import NewSettings
 from agent_dev.config.profile import NETS
+from agent_dev.quick_dataclass import dataclass
 from tui.setup.form import Choice, Picks, Preview, Question
 
 WRITE, UPDATE, NEXT_TO_IT, NOTHING = "write", "update", "next to it", "nothing"

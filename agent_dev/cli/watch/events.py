@@ -1,8 +1,9 @@
 """The events of a running session, as values."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import StrEnum
+
+from agent_dev.quick_dataclass import dataclass, field
 
 
 class EventKind(StrEnum):

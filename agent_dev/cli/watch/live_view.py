@@ -3,13 +3,13 @@
 import time
 from collections import deque
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from agent_dev.cli.render.colour import OutputTone, Palette
 from agent_dev.cli.render.question_words import short_question
 from agent_dev.cli.watch.event_output import describe_verdict, event_tone, sign_of
 from agent_dev.cli.watch.events import Event, EventKind
+from agent_dev.quick_dataclass import dataclass, field
 from tui.text.cells import clean_text, crop, crop_start, width
 
 _KEPT = 300  # events of each section

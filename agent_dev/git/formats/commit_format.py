@@ -1,8 +1,9 @@
 """Parsers for git's commits, logs and diffs. The input was written by an agent and is not trusted."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import lru_cache
+
+from agent_dev.quick_dataclass import dataclass, field
 
 _SIGNATURES = {
     b"-----BEGIN SSH SIGNATURE": "ssh",

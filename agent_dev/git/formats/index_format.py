@@ -2,7 +2,8 @@
 
 import struct
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+
+from agent_dev.quick_dataclass import dataclass, replace
 
 GITLINK = 0o160000
 _SKIP_WORKTREE = 0x4000  # in the second word of flags

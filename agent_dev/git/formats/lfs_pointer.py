@@ -1,6 +1,6 @@
 """Parser for Git LFS pointers, the blobs that stand for contents outside of git (git-lfs: docs/spec.md)."""
 
-from dataclasses import dataclass
+from agent_dev.quick_dataclass import dataclass
 
 MAX_POINTER_SIZE = 1024  # bytes, by the specification
 _START = b"version https://git-lfs.github.com/spec/v1\n"

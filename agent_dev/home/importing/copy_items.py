@@ -3,13 +3,13 @@
 import errno
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
 
 from agent_dev.home.importing import documents, record, settings_rules
 from agent_dev.home.importing.find_items import Importer
 from agent_dev.home.importing.items import LOGIN, SAME, Item, LeftOut
 from agent_dev.home.importing.source import CHANGED, LARGEST_FILE, digest
 from agent_dev.home.importing.target import Changed
+from agent_dev.quick_dataclass import dataclass, replace
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 from agent_dev.config import load, validators
@@ -17,6 +16,7 @@ from agent_dev.home.importing.items import ABSENT, DIFFERS, LOGIN, SECRET, SERVE
 from agent_dev.home.importing.source import LARGEST_FILE, Found, SourceHome, Wanted, digest, flags_of, stat_mark, wanted_paths
 from agent_dev.home.importing.target import TargetHome, key_digests
 from agent_dev.linux import users
+from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session.sessions import CommandContext
 
 _LONGEST_TEXT = 64 << 10  # bytes; differences of larger texts are not shown

@@ -1,7 +1,8 @@
 """The values of an import: items of the real home, and the parts that a copy leaves out or changes."""
 
-from dataclasses import dataclass, field
 from typing import Any
+
+from agent_dev.quick_dataclass import dataclass, field
 
 LOGIN, SERVERS, HOOKS = "login", "servers", "hooks"
 NEW, SAME, DIFFERS = "new", "same", "differs"

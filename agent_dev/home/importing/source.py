@@ -4,7 +4,6 @@ import errno
 import hashlib
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from agent_dev.config.agent_entry import AgentEntry
 from agent_dev.config.profile import IMPORT_KINDS
@@ -13,6 +12,7 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.home.autostart import LOGIN_KEYS, OTHER_LOGINS
 from agent_dev.home.importing import settings_rules
 from agent_dev.home.importing.items import LOGIN, RUNS, SECRET, UNCHECKED, LeftOut
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.sandbox.credentials import CREDENTIAL_PATHS, looks_secret
 from agent_dev.sanitize import visible
 

@@ -3,13 +3,13 @@
 import asyncio
 import ssl
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
 
 import h11
 
 from agent_dev.network.access import Denied
 from agent_dev.network.broker.keys import BrokeredKey, Request, is_push, outside_request
 from agent_dev.network.broker.push_check import PushCheck, PushRefused, report
+from agent_dev.quick_dataclass import dataclass, field
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 Event = h11.Event | type[h11.NEED_DATA] | type[h11.PAUSED]

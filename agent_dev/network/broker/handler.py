@@ -4,7 +4,6 @@ import asyncio
 import socket
 import ssl
 import time
-from dataclasses import dataclass
 
 from agent_dev.network.access import Denied
 from agent_dev.network.broker.authority import Authority
@@ -14,6 +13,7 @@ from agent_dev.network.connection import Connection
 from agent_dev.network.connection_handlers import OpenServer
 from agent_dev.network.connection_log import DENY, ConnectionLog
 from agent_dev.network.protocols.client_hello import TLS_HANDSHAKE
+from agent_dev.quick_dataclass import dataclass
 
 _FIRST_BYTE, _HANDSHAKE = 300, 15  # seconds
 

@@ -3,11 +3,11 @@
 import base64
 import binascii
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, quote, unquote
 
 from agent_dev.config.credentials import INJECT, Credential
 from agent_dev.network.access import Denied
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.wildcard import matches_stars
 
 Headers = list[tuple[bytes, bytes]]

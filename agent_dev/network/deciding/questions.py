@@ -6,11 +6,11 @@ import os
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 
 from agent_dev.network.access import Denied, Destination
 from agent_dev.network.connection import Connection
 from agent_dev.network.deciding.caller_notes import CallerNotes
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.session import approvals
 from agent_dev.session.alerts import Alerts
 

@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from dataclasses import dataclass
 
 from agent_dev.config.network_rules import LocalRule, parse_rules
 from agent_dev.config.published_ports import AUTO
@@ -12,6 +11,7 @@ from agent_dev.network.published.automatic import AutomaticPorts
 from agent_dev.network.published.listening import listening_ports
 from agent_dev.network.published.port_list import PortList
 from agent_dev.network.published.publisher import Opener, Publisher
+from agent_dev.quick_dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

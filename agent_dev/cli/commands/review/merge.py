@@ -2,7 +2,6 @@
 
 import argparse
 import os
-from dataclasses import replace
 
 from agent_dev.cli import commit_flags, selection_flags
 from agent_dev.cli.commands.review.open_review import open_locked
@@ -17,6 +16,7 @@ from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
 from agent_dev.overlay.labels import display_path
 from agent_dev.progress import show_progress
+from agent_dev.quick_dataclass import replace
 from agent_dev.retention import automatic
 from agent_dev.risk import load as risk_load
 from agent_dev.sanitize import visible

@@ -1,7 +1,6 @@
 """Import commits for `merge --commits`."""
 
 import argparse
-from dataclasses import replace
 
 from agent_dev.cli.commands.open_session import find_with_commits
 from agent_dev.cli.commands.review.open_review import open_locked
@@ -14,6 +13,7 @@ from agent_dev.commits.targets import ImportOptions
 from agent_dev.errors import FAILURE, SUCCESS
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.merge.merge import Notify
+from agent_dev.quick_dataclass import replace
 from agent_dev.retention import automatic
 from agent_dev.session.sessions import CommandContext
 

@@ -1,7 +1,5 @@
 """The subcommand `status`. It imports no modules for merging."""
 
-from dataclasses import replace
-
 from agent_dev.cli.commands.review.open_review import open_unjudged
 from agent_dev.cli.commands.review.session_commits import read_commits, read_submodule_changes
 from agent_dev.cli.parser import add_color_argument, add_session_argument, make_parser
@@ -10,6 +8,7 @@ from agent_dev.cli.render.colour import choose_palette
 from agent_dev.cli.review_notes import add_review_notes
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext
 

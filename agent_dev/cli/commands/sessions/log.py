@@ -1,7 +1,6 @@
 """The subcommand `log`."""
 
 import argparse
-from dataclasses import replace
 
 from agent_dev.checkpoint import history
 from agent_dev.cli.commands.sessions.checkpointed_session import report_damaged
@@ -13,6 +12,7 @@ from agent_dev.cli.render.format import print_line, session_line
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.network.learned import profile_text
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext
 

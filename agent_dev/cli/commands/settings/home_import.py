@@ -4,7 +4,6 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify
@@ -16,6 +15,7 @@ from agent_dev.home.importing.copy_items import CopiedItems, copy_items
 from agent_dev.home.importing.find_items import Importer
 from agent_dev.home.importing.items import LOGIN, SAME, Item, LeftOut, Offer
 from agent_dev.home.importing.source import CHANGED
+from agent_dev.quick_dataclass import replace
 from agent_dev.session.sessions import CommandContext
 
 _HINT = "agent-dev home --import"
