@@ -47,7 +47,7 @@ def header(name: str, size: int) -> bytes:
 
 def write_member(target: Target, name: str, data: bytes) -> None:
     """Write a member from memory."""
-    target.write(header(name, len(data)) + data + bytes(-len(data) % BLOCK))
+    write_stream(target, name, len(data), iter((data,)))
 
 
 def write_stream(target: Target, name: str, size: int, pieces: Iterator[bytes]) -> None:

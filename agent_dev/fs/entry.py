@@ -8,6 +8,7 @@ from agent_dev.quick_dataclass import dataclass
 LONGEST_PATH = 4096  # bytes (PATH_MAX): deeper entries cannot be opened by path and are not read
 TOO_DEEP = f"paths below it are longer than {LONGEST_PATH} bytes; its content is not read and not"  # "merged", "kept"
 _MANY = 4096
+MODES = tuple(range(0o10000))  # an integer per mode, not per entry: 100,000 entries take 3 MB less memory
 _known: dict[bytes, tuple[bytes, ...]] = {}  # a directory → it and its parents, outermost first
 HARMLESS_OVERLAY_ATTRIBUTES = frozenset(("origin", "impure", "uuid", "nlink", "upper", "protattr"))
 

@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 
-from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
+from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, MODES, Entry, FileType, WalkedEntry
 from agent_dev.linux import attribute_names
 from agent_dev.quick_dataclass import replace
 
@@ -210,10 +210,11 @@ def _entry(
     attributes: tuple[tuple[str, bytes], ...] = (),
 ) -> Entry:
     target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""
+    mtime, ctime = status.st_mtime_ns, status.st_ctime_ns
+    if ctime == mtime:
+        ctime = mtime  # one integer: 5 MB for 100,000 entries
     # by position: by name it takes a third longer
-    return Entry(
-        kind, mode, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_nlink, target, attributes
-    )
+    return Entry(kind, MODES[mode], status.st_size, status.st_ino, mtime, ctime, status.st_nlink, target, attributes)
 
 
 def _attributes(

@@ -66,7 +66,7 @@ def conclude(merge: merge_execution.Merge, place: store.Store, environ: dict[str
                     opened.close()
                 store.unlock_session(session)
     merge.restore_modes()
-    merge.append_records(journal_codec.FINISHED)
+    merge.append_record(journal_codec.FINISHED)
     merge.rest()
     os.utime(place.merges)  # running sessions watch it and refresh their view of the files
     return is_all
@@ -156,7 +156,7 @@ def _unknown_paths(tree: dir_tree.Tree, base: Mapping[bytes, Entry], skip: tuple
 
 def _saved_slots(merge: merge_execution.Merge, kind: str) -> dict[Key, str]:
     """Return by key the slots in which a merge saved the session's version (`agent` or `part`)."""
-    slots = ((change.key, row.get(kind)) for change, row in merge.recorded_changes())
+    slots = ((key, kept.get(kind)) for key, kept in merge.journal.kept.items())
     later = {merge.journal.ops[number].key: one.agent_slot for number, one in merge.journal.replaced.items() if kind == "agent"}
     return {key: str(slot) for key, slot in (*slots, *later.items()) if slot}
 
@@ -169,8 +169,7 @@ def keys_stored_elsewhere(merge: merge_execution.Merge) -> frozenset[Key]:
 def _remainder_bases(merge: merge_execution.Merge, number: int, parts: dict[Key, str]) -> dict[bytes, tuple[bytes, int]]:
     """Return the base version plus the selected parts, for files whose real content or mode differs from that."""
     found: dict[bytes, tuple[bytes, int]] = {}
-    rows = merge.recorded_changes()
-    modes = {change.key: row["part_mode"] for change, row in rows if change.key in parts and "part_mode" in row}
+    modes = {key: kept["part_mode"] for key, kept in merge.journal.kept.items() if "part_mode" in kept}
     for key, slot in parts.items():
         if key.root == number:
             with open(f"{staging.aside_path(merge.folder, number)}/{slot}", "rb") as file:

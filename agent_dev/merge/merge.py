@@ -316,11 +316,8 @@ def _drive(
     table = review.changes.by_key() if home is None else home.changes
     ops, kept = staging.stage_plan(merging, planned, review.upper_trees)
     renames = {} if home is not None else review.changes.renames
-    rows = (
-        {
-            **merge_plan.journal_row(table[key], is_part="part" in kept.get(key, {}), renamed_from=renames.get(key)),
-            **kept.get(key, {}),
-        }
+    applied = (
+        merge_plan.recorded_change(table[key], is_part="part" in kept.get(key, {}), renamed_from=renames.get(key))
         for key in planned.selected
     )
     updates, number = [], len(review.real_trees)
@@ -333,7 +330,8 @@ def _drive(
         user_refs.require_head(one.refs)
     for one in home.repositories if home is not None else ():
         _import_objects(one)
-    return merge_execution.run_merge(merging, ops, rows, is_atomic=is_atomic, git=tuple(updates))
+    intent = merge_plan.make_intent(ops, applied, kept, tuple(updates))
+    return merge_execution.run_merge(merging, intent, is_atomic=is_atomic)
 
 
 def _index(merging: merge_execution.Merge, root: int, home: RepositoryUpdate) -> Operation:

@@ -310,7 +310,7 @@ def _runnable(merging: merge_execution.Merge, direction: _Direction) -> _Runnabl
     numbers = numbers if is_forward else _without_modes_of_kept(ops, numbers, wanted)
     if moved_marks:
         stages = merging.journal.header.stages if merging.journal.header else ()
-        merging.append_records(journal_codec.moved_record(stages, moved_marks))
+        merging.append_record(journal_codec.moved_record(stages, moved_marks))
     runnable = _with_changed_files(merging, numbers, changed, others, direction)
     return replace(runnable, left=(*runnable.left, *metadata_changes))
 

@@ -69,4 +69,4 @@ def restage_index(merge: Merge, number: int, path: str, now: Entry, *, is_forwar
     os.rename("index.new", op.slot, src_dir_fd=stage_dir.fd, dst_dir_fd=stage_dir.fd)
     stage_dir.sync()
     marks = (new, entry_mark(now)) if is_forward else (entry_mark(now), new)
-    merge.append_records(journal_codec.moved_record(merge.journal.header.stages if merge.journal.header else (), {number: marks}))
+    merge.append_record(journal_codec.moved_record(merge.journal.header.stages if merge.journal.header else (), {number: marks}))

@@ -8,10 +8,12 @@ operations and ends with a record of its result.
 
 from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
+from itertools import chain
 from typing import Any
 
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import GitUpdate
+from agent_dev.overlay.changes import Change
 from agent_dev.quick_dataclass import dataclass, field, replace
 
 
@@ -244,6 +246,20 @@ class MergeHeader:
         return len(self.roots) - len(self.git_dirs)
 
 
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """All that a merge will do, which is recorded before it begins. See `Journal` for `changes` and `kept`.
+
+    `implied`: how many further changes whole directories imply.
+    """
+
+    ops: tuple[Operation, ...]
+    changes: tuple[Change, ...] = ()
+    kept: Mapping[Key, Mapping[str, Any]] = field(default_factory=dict)
+    implied: int = 0
+    git_updates: tuple[GitUpdate, ...] = ()
+
+
 class NextAction(StrEnum):
     """The action that a journal requires before any other change of its tree."""
 
@@ -255,16 +271,20 @@ class NextAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """The state of a journal. `change_rows`: the applied changes, as plain data for the session's update.
+    """The state of a journal. `changes`: the applied changes, with the types of their entries alone.
 
+    `kept`: the slots of versions that are saved for the session, and their modes. `found`: marks recorded so far by a phase that
+    has not ended.
     `implying`: the operations on whole directories whose files are applied changes, too, if there is no row for them.
     """
 
     header: MergeHeader | None = None
     ops: tuple[Operation, ...] = ()
-    change_rows: tuple[dict[str, Any], ...] = ()
+    changes: tuple[Change, ...] = ()
+    kept: Mapping[Key, Mapping[str, Any]] = field(default_factory=dict)
     implying: tuple[Operation, ...] = ()
     phases: tuple[Phase, ...] = ()
+    found: tuple[Mapping[int, EntryMark | None], ...] = ()
     stage_paths: frozenset[str] = frozenset()  # all stage paths, current and earlier
     adopted: tuple[tuple[Key, str], ...] = ()  # entries moved, not copied, from the session into slots
     phases_begun: int = 0  # number of phases begun, including those rolled back
@@ -285,16 +305,21 @@ class Journal:
             return NextAction.ROLL_BACK
         return NextAction.NONE if last.is_concluded else NextAction.FINISH
 
-    def with_intent(
-        self, ops: tuple[Operation, ...], rows: tuple[dict[str, Any], ...], git: tuple[GitUpdate, ...], *, implies: bool
-    ) -> "Journal":
-        """Return the journal with all operations of the merge; `implies`: those on whole directories imply changes."""
-        whole = tuple(op for op in ops if op.members) if implies else ()
-        return replace(self, ops=ops, change_rows=rows, implying=whole, git_updates=git)
+    def with_intent(self, intent: "Intent") -> "Journal":
+        """Return the journal with more operations and changes of the merge, and with what ends them."""
+        ops = self.ops + intent.ops
+        return replace(
+            self,
+            ops=ops,
+            changes=self.changes + intent.changes,
+            kept={**self.kept, **intent.kept} if intent.kept else self.kept,
+            implying=tuple(op for op in ops if op.members) if intent.implied else (),
+            git_updates=intent.git_updates,
+        )
 
     def implied_files(self) -> Iterator[tuple[Key, FileType]]:
         """Yield the files of whole directories that have no row: they are new, and were applied unchanged."""
-        recorded = {(row["root"], row["path"].encode("utf-8", "surrogateescape")) for row in self.change_rows}
+        recorded = {change.key for change in self.changes} if self.implying else ()
         for op in self.implying:
             for key, mark in op.member_marks():
                 if mark.type is not FileType.DIRECTORY and key not in recorded:
@@ -313,16 +338,18 @@ class Journal:
     def with_result(self, result: PhaseResult) -> "Journal":
         """Return the journal with its last phase ended. A redo ends the substitution of operations."""
         *before, last = self.phases
+        if self.found:
+            result = replace(result, marks=dict(chain.from_iterable(marks.items() for marks in (*self.found, result.marks))))
         driven = last.numbers if last.is_forward else (one.number for one in last.substitutes)
         restored = [number for number in driven if number in self.replaced and (number in result.stopped) != last.is_forward]
         if restored:
             result = replace(result, marks=result.marks | {number: self.replaced[number].mark for number in restored})
-        return replace(self._with_own(restored), phases=(*before, replace(last, result=result)))
+        return replace(self._with_own(restored), phases=(*before, replace(last, result=result)), found=())
 
     def without_last_phase(self) -> "Journal":
         """Return the journal as if its last phase had never begun."""
         *before, last = self.phases
-        return replace(self._with_own(one.number for one in last.substitutes), phases=tuple(before))
+        return replace(self._with_own(one.number for one in last.substitutes), phases=tuple(before), found=())
 
     def _with_own(self, numbers: Iterable[int]) -> "Journal":
         own = {number: self.replaced[number].op for number in numbers}
@@ -333,7 +360,7 @@ class Journal:
 
     def with_split_directory(self, number: int, digests: tuple[str, ...]) -> "Journal":
         """Return the journal with one whole directory split into its entries; the phases treat each as the whole."""
-        known = frozenset(Key(row["root"], row["path"].encode("utf-8", "surrogateescape")) for row in self.change_rows)
+        known = frozenset(change.key for change in self.changes)
         first, *more = self.ops[number].split(known, digests)
         numbers = tuple(range(len(self.ops), len(self.ops) + len(more)))
         marks = {one: op.new for one, op in zip(numbers, more, strict=True)}

@@ -6,17 +6,32 @@ so a missing, duplicate or misplaced line is detected as damage too.
 
 import json
 import zlib
-from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from hashlib import file_digest
+from io import BufferedReader, BytesIO
+from sys import intern
+from typing import Any, TypeVar
 
-from agent_dev.fs.entry import FileType, Key
+from agent_dev.fs.entry import MODES, Entry, FileType, Key
 from agent_dev.git.updates import GitUpdate, IndexUpdate, RefUpdate
-from agent_dev.merge_engine.journal import EntryMark, Journal, MergeHeader, Operation, OpKind, Phase, PhaseResult, Substitute
-from agent_dev.overlay.changes import ChangeKind
+from agent_dev.merge_engine.journal import (
+    EntryMark,
+    Intent,
+    Journal,
+    MergeHeader,
+    Operation,
+    OpKind,
+    Phase,
+    PhaseResult,
+    Substitute,
+)
+from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.quick_dataclass import replace
 
 VERSION = 1
+PART = 1000  # operations, changes or marks in one record: decoding a record takes fifteen times its length of memory
+
+Row = TypeVar("Row")
 
 
 class CorruptJournalError(ValueError):
@@ -60,38 +75,48 @@ def begin_record(begin: MergeHeader) -> dict[str, Any]:
     }
 
 
-def adopt_record(adopted: tuple[tuple[Key, str], ...]) -> dict[str, Any]:
-    """Return the record of the entries to move from the session into slots, which is written before the first move."""
-    return {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in adopted]}
+def adopt_records(adopted: tuple[tuple[Key, str], ...]) -> Iterator[dict[str, Any]]:
+    """Yield the records of the entries to move from the session into slots, which are written before the first move."""
+    for part in _parts(adopted):
+        yield {"record": "adopt", "slots": [[key.root, _text(key.path), slot] for key, slot in part]}
 
 
-def intent_record(ops: tuple[Operation, ...], rows: Iterable[dict[str, Any]], git: tuple[GitUpdate, ...] = ()) -> dict[str, Any]:
-    """Return the record of all operations; once it is written, any of them may have run.
-
-    Its `rows` are those that no whole directory implies; `implies` is the number of the others.
-    """
-    implied = {key: new.type for op in ops for key, new in op.member_marks()}
-    own, count = [], 0
-    for row in rows:
-        if implied and _is_implied(row, implied):
-            count += 1
-        else:
-            own.append(row)
-    record: dict[str, Any] = {"record": "intent", "ops": [_op_row(op) for op in ops], "rows": own}
-    if count:
-        record["implies"] = count
-    return {**record, "git": [_git_row(one) for one in git]} if git else record
+def intent_records(intent: Intent) -> Iterator[dict[str, Any]]:
+    """Yield the records of what a merge will do; once a phase begins after the last one, any operation may have run."""
+    for part in _parts(intent.ops):
+        yield {"record": "intent", "ops": list(map(_op_row, part)), "rows": []}
+    for changes in _parts(intent.changes):
+        rows = [{**_change_row(change), **intent.kept.get(change.key, {})} for change in changes]
+        yield {"record": "intent", "ops": [], "rows": rows}
+    end: dict[str, Any] = {"implies": intent.implied} if intent.implied else {}
+    if intent.git_updates:
+        end["git"] = [_git_row(one) for one in intent.git_updates]
+    if end or not (intent.ops or intent.changes):
+        yield {"record": "intent", "ops": [], "rows": [], **end}
 
 
-def _is_implied(row: dict[str, Any], implied: Mapping[Key, FileType]) -> bool:
-    """Return whether a row contains only what its whole directory's operation implies."""
-    kind = implied.get(Key(row["root"], row["path"].encode("utf-8", "surrogateescape")))
-    return kind is not None and kind is not FileType.DIRECTORY and row == _row_within(row["root"], row["path"], kind)
+def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    return (rows[start : start + PART] for start in range(0, len(rows), PART))
 
 
-def _row_within(root: int, path: str, kind: str) -> dict[str, Any]:
-    how = {"merged": False, "dropped": False, "apart": False}
-    return {"root": root, "path": path, "kind": ChangeKind.ADDED, **how, "before": None, "after": kind}
+def _change_row(change: Change) -> dict[str, object]:
+    sides = {side: entry.type if entry else None for side, entry in (("before", change.before), ("after", change.after))}
+    flags = {"merged": change.is_merged, "dropped": change.is_session_only, "apart": change.is_from_commit}
+    origin = {"from": _text(change.renamed_from.path)} if change.renamed_from else {}
+    return {"root": change.key.root, "path": _text(change.key.path), "kind": change.kind, **flags, **sides, **origin}
+
+
+def _change(row: Mapping[str, Any]) -> Change:
+    before, after = (_ENTRIES[row[side]] if row[side] else None for side in ("before", "after"))
+    return Change(
+        _key(row["root"], row["path"]),
+        _KINDS[row["kind"]],
+        before,
+        after,
+        resolution=Resolution.YOURS if row["dropped"] else Resolution.BOTH if row["merged"] else None,
+        is_from_commit=bool(row.get("apart")),
+        renamed_from=_key(row["root"], row["from"]) if row.get("from") else None,
+    )
 
 
 def _git_row(git: GitUpdate) -> dict[str, Any]:
@@ -134,10 +159,13 @@ def phase_record(phase: Phase) -> dict[str, Any]:
     return record | {"record": "instead", "instead": others} if others else record
 
 
-def reached_record(result: PhaseResult) -> dict[str, Any]:
-    """Return the commit record of a phase."""
-    found = [[number, _mark_row(mark)] for number, mark in result.marks.items()]
-    return {"record": "reached", "stopped": list(result.stopped.items()), "found": found}
+def reached_records(result: PhaseResult) -> Iterator[dict[str, Any]]:
+    """Yield the records of a phase's marks, and its commit record."""
+    *parts, last = [*_parts(tuple(result.marks.items()))] or [()]
+    for part in parts:
+        yield {"record": "found", "found": [[number, _mark_row(mark)] for number, mark in part]}
+    found = [[number, _mark_row(mark)] for number, mark in last]
+    yield {"record": "reached", "stopped": list(result.stopped.items()), "found": found}
 
 
 FINISHED = {"record": "finished"}
@@ -183,10 +211,16 @@ def _bytes(path: str) -> bytes:
     return found
 
 
+def _key(root: int, path: str) -> Key:
+    """Return the key of a path below a root: the same object whenever a journal names it, which it does three times."""
+    key = Key(int(root), _bytes(path))
+    return _keys.setdefault(key, key)
+
+
 def _slot(name: str) -> str:
     if "/" in name or (name and not _is_below(name.encode("utf-8", "surrogateescape"))):
         raise CorruptJournalError(f"{name!r} is not a slot name")
-    return name
+    return intern(name)
 
 
 def _is_below(path: bytes) -> bool:
@@ -215,31 +249,35 @@ def _mark_row(mark: EntryMark | None) -> list[Any] | None:
     return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
 
 
+_keys: dict[Key, Key] = {}  # those of the journal that is being decoded
 _last: dict[bytes, Journal] = {}  # by digest: an undo reads a journal five times, to find, open and repair it
 
 
-def decode(data: bytes) -> Journal:
+def decode(file: BufferedReader | BytesIO) -> Journal:
     """Decode a journal. Raises CorruptJournalError for damage that no crash causes.
 
     A crash may leave an incomplete last line; every complete line must be intact.
     """
-    digest = sha256(data).digest()
+    digest = file_digest(file, "sha256").digest()
     if digest not in _last:
         _last.clear()  # first: one of 100,000 changes needs much memory
-        _last[digest] = _decode(data)
+        file.seek(0)
+        _last[digest] = _decode(file)
     return _last[digest]
 
 
-def _decode(data: bytes) -> Journal:
-    journal, start, view = Journal(), 0, memoryview(data)  # a line may have 50 MB: it is not copied
-    while (end := data.find(b"\n", start)) >= 0:
-        journal = with_line(journal, view[start:end])
-        start = end + 1
-    tail = view[start:]
-    if _record(tail, journal.checksum) is not None:
-        return with_line(journal, tail)
-    if _record(tail[:-1], journal.checksum) is not None:
-        raise CorruptJournalError("the end of its last line is damaged")
+def _decode(file: BufferedReader | BytesIO) -> Journal:
+    journal = Journal()
+    try:
+        for line in file:
+            if line.endswith(b"\n"):
+                journal = with_line(journal, memoryview(line)[:-1])
+            elif _record(line, journal.checksum) is not None:
+                journal = with_line(journal, line)
+            elif _record(line[:-1], journal.checksum) is not None:
+                raise CorruptJournalError("the end of its last line is damaged")
+    finally:
+        _keys.clear()
     return journal
 
 
@@ -256,13 +294,15 @@ def with_line(journal: Journal, line: bytes | memoryview) -> Journal:
         raise CorruptJournalError(f"a line is invalid ({error})") from error
 
 
-def intact_length(data: bytes) -> tuple[int, bool]:
-    """Return the length of a journal's intact part, and whether only the final newline is missing."""
-    whole = data.rfind(b"\n") + 1
-    chain = decode(data[:whole]).checksum
-    if whole < len(data) and _record(memoryview(data)[whole:], chain) is not None:
-        return len(data), True
-    return whole, False
+def inspect(file: BufferedReader | BytesIO) -> tuple[int, bool, int]:
+    """Return the length of a journal's intact part, whether only the final newline is missing, and the last line's checksum."""
+    journal, length, chain = decode(file), 0, 0
+    file.seek(0)
+    for line in file:
+        if not line.endswith(b"\n") and _record(line, chain) is None:
+            break
+        length, chain, lacks_end = length + len(line), line_checksum(line), not line.endswith(b"\n")
+    return length, bool(length) and lacks_end, journal.checksum
 
 
 def _record(line: bytes | memoryview, chain: int) -> dict[str, Any] | None:
@@ -278,7 +318,7 @@ def _record(line: bytes | memoryview, chain: int) -> dict[str, Any] | None:
 
 def _after(journal: Journal, record: dict[str, Any]) -> Journal:
     kind = record["record"]
-    if (kind == "begin") != (journal.header is None) or (kind in ("intent", "adopt") and journal.ops):
+    if (kind == "begin") != (journal.header is None) or (kind in ("intent", "adopt") and journal.phases_begun):
         raise CorruptJournalError(f"a record `{kind}` is misplaced")
     act = _RECORDS.get(kind)
     if act is None:
@@ -292,13 +332,19 @@ def _with_begin(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
-    adopted = tuple((Key(root, _bytes(path)), _slot(slot)) for root, path, slot in record["slots"])
+    adopted = tuple((_key(root, path), _slot(slot)) for root, path, slot in record["slots"])
     return replace(journal, adopted=journal.adopted + adopted)
 
 
 def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
+    changes = tuple(map(_change, record["rows"]))
+    kept = {
+        change.key: {name: row[name] for name in _KEPT if name in row}
+        for change, row in zip(changes, record["rows"], strict=True)
+        if not _KEPT.isdisjoint(row)
+    }
     git = tuple(map(_git, _list(record.get("git"))))
-    return journal.with_intent(tuple(map(_op, record["ops"])), tuple(record["rows"]), git, implies=bool(record.get("implies")))
+    return journal.with_intent(Intent(tuple(map(_op, record["ops"])), changes, kept, int(record.get("implies", 0)), git))
 
 
 def _list(value: Any) -> list[Any]:
@@ -358,8 +404,26 @@ def _with_end(journal: Journal, record: dict[str, Any]) -> Journal:
     if record["record"] == "finished":
         return replace(journal, phases=(*before, replace(last, is_concluded=True)))
     stopped = {int(number): str(why) for number, why in record["stopped"]}
-    found = {int(number): _mark(row) for number, row in record["found"]}
-    return journal.with_result(PhaseResult(stopped, found))
+    return journal.with_result(PhaseResult(stopped, _marks(journal, record)))
+
+
+def _with_found(journal: Journal, record: dict[str, Any]) -> Journal:
+    if not _is_open(journal) or journal.phases[-1].result is not None:
+        raise CorruptJournalError("marks were recorded outside a phase")
+    return replace(journal, found=(*journal.found, _marks(journal, record)))
+
+
+def _marks(journal: Journal, record: dict[str, Any]) -> dict[int, EntryMark | None]:
+    return {int(number): _known_mark(_mark(row), journal.ops[number]) for number, row in record["found"]}
+
+
+def _known_mark(mark: EntryMark | None, op: Operation) -> EntryMark | None:
+    """Return the mark with the integers of the operation's own, from which only the ctime differs: 100,000 take 10 MB less."""
+    if mark is not None:
+        for known in (op.new, op.old):
+            if known is not None and (known.inode, known.size, known.mtime) == (mark.inode, mark.size, mark.mtime):
+                return EntryMark(mark.type, known.inode, known.size, known.mtime, mark.ctime, mark.mode, mark.attributes)
+    return mark
 
 
 def _with_restored_marks(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -385,7 +449,7 @@ def _with_moved(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _with_opened(journal: Journal, record: dict[str, Any]) -> Journal:
-    one = (Key(int(record["root"]), _bytes(record["path"])), int(record["inode"]), int(record["mode"]))
+    one = (_key(record["root"], record["path"]), int(record["inode"]), int(record["mode"]))
     return replace(journal, opened_directories=(*journal.opened_directories, one))
 
 
@@ -399,7 +463,7 @@ def _op(row: list[Any]) -> Operation:
     attributes_digest = str(rest[1]) if len(rest) > 1 else ""
     return Operation(
         OpKind(act),
-        Key(int(root), _bytes(path)),
+        _key(root, path),
         _slot(slot),
         _mark(new),
         _mark(old),
@@ -421,10 +485,13 @@ def _mark(row: list[Any] | None) -> EntryMark | None:
         return None
     kind, inode, size, mtime, ctime, mode, *rest = row
     attributes = tuple((str(name), bytes.fromhex(value)) for name, value in rest[0]) if rest else ()
-    return EntryMark(_TYPES[kind], inode, size, mtime, ctime, mode, attributes)
+    return EntryMark(_TYPES[kind], inode, size, mtime, mtime if ctime == mtime else ctime, MODES[mode], attributes)
 
 
-_TYPES = {str(kind): kind for kind in FileType}
+_TYPES = {str(kind): kind for kind in FileType}  # a look-up is five times faster than FileType(value)
+_ENTRIES = {str(kind): Entry(kind) for kind in FileType}
+_KINDS = {str(kind): kind for kind in ChangeKind}
+_KEPT = frozenset(("agent", "part", "part_mode"))
 
 _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
     "begin": _with_begin,
@@ -436,6 +503,7 @@ _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
     "opened": _with_opened,
     "locked": _with_locked,
     "moved": _with_moved,
+    "found": _with_found,
     "reached": _with_end,
     "back": _with_end,
     "finished": _with_end,

@@ -1,8 +1,9 @@
 """Journal files, `merges/<id>/journal`, and the lock that serializes merges, undos and recoveries."""
 
 import fcntl
+import io
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,6 +13,7 @@ from agent_dev.merge_engine.journal import Journal, MergeHeader
 from agent_dev.session.store import Store
 
 FILE_NAME = "journal"
+_BUFFER = 1 << 20  # bytes of records that are written at once
 
 
 class UnknownOutcomeError(Exception):
@@ -34,41 +36,45 @@ class JournalFile:
 
     def _repair(self) -> None:
         with open(f"/proc/self/fd/{self._fd}", "rb") as file:
-            data = file.read()
-        whole, lacks_end = journal_codec.intact_length(data)
-        self._chain = journal_codec.decode(data).checksum
+            length, lacks_end, self._chain = journal_codec.inspect(file)
         if lacks_end:
             durable.write(self._fd, b"\n")
-        elif whole < len(data):
-            durable.truncate(self._fd, whole)
+        elif length < os.fstat(self._fd).st_size:
+            durable.truncate(self._fd, length)
         else:
             return
         durable.fsync(self._fd)
 
-    def append(self, *rows: Mapping[str, Any]) -> list[bytes]:
-        """Append records, durable on return; return their lines.
+    def append(self, records: Iterable[Mapping[str, Any]], note: Callable[[bytes], None] | None = None) -> int:
+        """Append records, durable on return; return the last one's checksum. `note` is called with each line.
 
         Raises OSError if nothing was written, else UnknownOutcomeError.
         """
         before = os.fstat(self._fd).st_size
-        lines, chain = [], self._chain
-        for row in rows:
-            lines.append(journal_codec.encode_line(row, chain))
-            chain = journal_codec.line_checksum(lines[-1])
+        chain, buffer = self._chain, bytearray()
         try:
-            durable.write(self._fd, b"".join(lines))
-        except OSError as error:
+            for record in records:
+                line = journal_codec.encode_line(record, chain)
+                chain = journal_codec.line_checksum(line)
+                buffer += line
+                if len(buffer) >= _BUFFER:
+                    durable.write(self._fd, bytes(buffer))
+                    buffer.clear()
+                if note is not None:
+                    note(line)
+            durable.write(self._fd, bytes(buffer))
+        except (OSError, MemoryError) as error:
             try:
                 durable.truncate(self._fd, before)
             except OSError:
-                raise UnknownOutcomeError(error.strerror) from error
+                raise UnknownOutcomeError(getattr(error, "strerror", "out of memory")) from error
             raise
         try:
             durable.fsync(self._fd)
         except OSError as error:
             raise UnknownOutcomeError(error.strerror) from error
         self._chain = chain
-        return lines
+        return chain
 
     def close(self) -> None:
         """Close the file."""
@@ -80,7 +86,7 @@ def read_journal(folder: str) -> Journal:
     """Return a merge's journal, empty if it does not exist. Raises CorruptJournalError."""
     try:
         with open(f"{folder}/{FILE_NAME}", "rb") as file:
-            return journal_codec.decode(file.read())
+            return journal_codec.decode(file)
     except FileNotFoundError:
         return Journal()
 
@@ -89,7 +95,7 @@ def read_header(folder: str) -> MergeHeader | None:
     """Return a journal's first record, with the stages as they were at first."""
     try:
         with open(f"{folder}/{FILE_NAME}", "rb") as file:
-            return journal_codec.decode(file.readline()).header
+            return journal_codec.decode(io.BytesIO(file.readline())).header
     except FileNotFoundError:
         return None
 

@@ -7,14 +7,15 @@ is rolled back; after it, the real tree is complete.
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from itertools import chain
 from typing import Any
 
 from agent_dev.errors import CannotMerge, RecoveryRequired, UnknownOutcome
 from agent_dev.fs import dir_tree, disk_space, durable, unlocked_directories, unlocked_modes
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git import user_refs
-from agent_dev.git.updates import GitUpdate
 from agent_dev.linux import pid_namespace
 from agent_dev.merge_engine import (
     journal_codec,
@@ -28,6 +29,7 @@ from agent_dev.merge_engine import (
 from agent_dev.merge_engine.driver import Driver
 from agent_dev.merge_engine.journal import (
     EntryMark,
+    Intent,
     Journal,
     MergeHeader,
     Operation,
@@ -38,7 +40,7 @@ from agent_dev.merge_engine.journal import (
     Substitute,
     entry_mark,
 )
-from agent_dev.merge_engine.merge_plan import added_file, change_from_row, is_added_file
+from agent_dev.merge_engine.merge_plan import added_file, is_added_file
 from agent_dev.merge_engine.slots import Stage, find_stage_path
 from agent_dev.overlay.changes import Change
 from agent_dev.quick_dataclass import dataclass, field, replace
@@ -86,8 +88,7 @@ class Merge:
         """Return the changes that the journal records, then those that its whole directories imply."""
         if self._changes is not None:
             return self._changes
-        recorded = map(change_from_row, self.journal.change_rows)
-        found = (*recorded, *(self._implied_change(key, kind) for key, kind in self.journal.implied_files()))
+        found = (*self.journal.changes, *(self._implied_change(key, kind) for key, kind in self.journal.implied_files()))
         if self.journal.phases_begun:  # before, the journal does not have them yet
             self._changes = found
         return found
@@ -97,10 +98,6 @@ class Merge:
         known = self.known_changes.get(key)
         return known if known is not None and is_added_file(known, kind) else added_file(key, kind)
 
-    def recorded_changes(self) -> Iterator[tuple[Change, dict[str, Any]]]:
-        """Yield the changes that have a row in the journal, with that row."""
-        return zip(self.changes(), self.journal.change_rows, strict=False)
-
     def __post_init__(self) -> None:
         """Allow the trees to open unreadable directories, each recorded in the journal first."""
         for number, tree in enumerate(self.real_trees):
@@ -108,7 +105,7 @@ class Merge:
 
     def _note(self, root: int, path: bytes, inode: int, mode: int) -> None:
         tree = self.real_trees[root]
-        self.append_records(journal_codec.opened_record(Key(root, path), inode, mode))
+        self.append_record(journal_codec.opened_record(Key(root, path), inode, mode))
         unlocked_modes.add(self.folder, unlocked_modes.Note(tree.path, os.fstat(tree.fd).st_ino, path, inode, mode))
 
     def restore_modes(self) -> None:
@@ -121,7 +118,7 @@ class Merge:
                 self.folder, notes if len(notes) > len(self.journal.opened_directories) else ()
             )  # if the journal lost some
         if self.journal.opened_directories:
-            self.append_records(journal_codec.LOCKED)
+            self.append_record(journal_codec.LOCKED)
 
     def rest(self) -> None:
         """Restore the modes of unlocked directories, the last record of the journal, and mark the merge as complete.
@@ -138,23 +135,31 @@ class Merge:
             self.real_trees, self.stages, frozenset(op.key for op in self.journal.ops if op.kind is not OpKind.MODE) & modes
         )
 
-    def append_records(self, *rows: Record, journal: Journal | None = None) -> None:
-        """Append records to the journal and update the state. Raises OSError or UnknownOutcome.
+    def append_record(self, record: Record) -> None:
+        """Append a record to the journal and update the state. Raises OSError or UnknownOutcome."""
+        lines: list[bytes] = []
+        with self._writing():
+            self.journal_file.append((record,), lines.append)
+        self.journal = journal_codec.with_line(self.journal, memoryview(lines[0])[:-1])
 
-        `journal`: the resulting journal, if the caller has it: decoding thousands of operations again is slow.
+    def append_records(self, records: Iterable[Record], journal: Journal) -> None:
+        """Append records that lead to this journal, because decoding thousands of operations again is slow.
+
+        Raises OSError or UnknownOutcome.
         """
+        with self._writing():
+            checksum = self.journal_file.append(records)
+        self.journal = replace(journal, checksum=checksum)
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
         if not self.is_marked_pending:
             pending_marks.mark_pending(self.store, self.id, self.journal.phases_begun)
             self.is_marked_pending = True
         try:
-            lines = self.journal_file.append(*rows)
+            yield
         except journal_file.UnknownOutcomeError as error:
             raise UnknownOutcome(merge=self.id, reason=str(error)) from error
-        if journal is not None:
-            self.journal = replace(journal, checksum=journal_codec.line_checksum(lines[-1]))
-            return
-        for line in lines:
-            self.journal = journal_codec.with_line(self.journal, memoryview(line)[:-1])
 
     def close(self) -> None:
         """Close stages, journal, and trees that were opened for this merge."""
@@ -197,7 +202,8 @@ def begin_merge(store: Store, merge_id: str, session: str, trees: MergeTrees, wa
             trees.git_dirs,
             pid_namespace.boot_id(),
         )
-        (line,) = file.append(journal_codec.begin_record(about))
+        lines: list[bytes] = []
+        file.append((journal_codec.begin_record(about),), lines.append)
         stages = tuple(Stage(path) if path else None for path in stage_paths)
     except (OSError, journal_file.UnknownOutcomeError) as error:
         remove_merge.try_remove_merge_files(store, merge_id, ())
@@ -210,7 +216,7 @@ def begin_merge(store: Store, merge_id: str, session: str, trees: MergeTrees, wa
         store,
         merge_id,
         folder,
-        journal_codec.with_line(Journal(), line[:-1]),
+        journal_codec.with_line(Journal(), lines[0][:-1]),
         trees.real_trees,
         stages,
         file,
@@ -249,19 +255,16 @@ def return_adopted(merge: Merge, uppers: tuple[dir_tree.Tree, ...]) -> None:
 # Running operations
 
 
-def run_merge(
-    merge: Merge, ops: tuple[Operation, ...], rows: Iterable[dict[str, Any]], *, is_atomic: bool, git: tuple[GitUpdate, ...] = ()
-) -> PhaseResult:
+def run_merge(merge: Merge, intent: Intent, *, is_atomic: bool) -> PhaseResult:
     """Run a merge's operations forward, then move refs; return the durable result.
 
     If no operation succeeded, or with `is_atomic` not all, everything is rolled back and the journal has no such phase. Raises
     CannotMerge if a disk error or a moved ref caused a complete rollback, UnknownOutcome if the disk state is unknown.
     """
-    phase = Phase("merge", tuple(range(len(ops))), is_forward=True, time=merge_clock.next_time(merge.store))
+    phase = Phase("merge", tuple(range(len(intent.ops))), is_forward=True, time=merge_clock.next_time(merge.store))
     try:
-        intent = journal_codec.intent_record(ops, rows, git)
-        journal = merge.journal.with_intent(ops, tuple(intent["rows"]), git, implies="implies" in intent).with_phase(phase)
-        merge.append_records(intent, journal_codec.phase_record(phase), journal=journal)
+        records = chain(journal_codec.intent_records(intent), (journal_codec.phase_record(phase),))
+        merge.append_records(records, merge.journal.with_intent(intent).with_phase(phase))
         pending_marks.mark_pending(merge.store, merge.id, merge.journal.phases_begun)
     except OSError as error:
         raise CannotMerge(
@@ -277,7 +280,7 @@ def run_again(
     phase = Phase(why, numbers, is_forward, merge_clock.next_time(merge.store), substitutes=instead)
     begun = merge.journal.phases_begun
     try:
-        merge.append_records(journal_codec.phase_record(phase))
+        merge.append_record(journal_codec.phase_record(phase))
         pending_marks.mark_pending(merge.store, merge.id, merge.journal.phases_begun)
     except OSError as error:
         if merge.journal.phases_begun > begun:
@@ -312,7 +315,7 @@ def _run(merge: Merge, phase: Phase, *, is_atomic: bool) -> PhaseResult:
         if has_refs:
             user_refs.update_refs(merge.journal.git_updates, merge.id, merge.lock_fd, is_forward=phase.is_forward)
         else:
-            merge.append_records(journal_codec.reached_record(result), journal=merge.journal.with_result(result))
+            merge.append_records(journal_codec.reached_records(result), merge.journal.with_result(result))
     except user_refs.RefsTornError as error:
         raise UnknownOutcome(merge=merge.id, reason=str(error)) from error
     except (OSError, user_refs.RefMovedError) as error:
@@ -329,7 +332,7 @@ def _run(merge: Merge, phase: Phase, *, is_atomic: bool) -> PhaseResult:
 def _record_result(merge: Merge, result: PhaseResult) -> None:
     """Record the end of a phase whose refs have moved, so that it can only be completed. Raises UnknownOutcome."""
     try:
-        merge.append_records(journal_codec.reached_record(result), journal=merge.journal.with_result(result))
+        merge.append_records(journal_codec.reached_records(result), merge.journal.with_result(result))
     except OSError as error:
         raise UnknownOutcome(merge=merge.id, reason=_reason(error)) from error
 
@@ -346,7 +349,7 @@ def complete_moved_refs(merge: Merge) -> bool:
     done = ((number, op) for number, op in ops if number not in stopped)
     result = PhaseResult(stopped, driver.current_marks(done, is_forward=phase.is_forward))
     merge.restore_modes()
-    merge.append_records(journal_codec.reached_record(result), journal=merge.journal.with_result(result))
+    merge.append_records(journal_codec.reached_records(result), merge.journal.with_result(result))
     return True
 
 
@@ -425,7 +428,7 @@ def roll_back(merge: Merge, *, without: frozenset[int] = frozenset(), is_partial
     if failed and not is_partial:
         return failed
     merge.restore_modes()
-    merge.append_records(journal_codec.back_record(_restored_marks(merge, tuple(number for number, _ in ops))))
+    merge.append_record(journal_codec.back_record(_restored_marks(merge, tuple(number for number, _ in ops))))
     return {}
 
 
@@ -461,7 +464,7 @@ def split_changed_directories(merge: Merge, numbers: Iterable[int]) -> None:
         ):
             digests = whole_directories.member_digests(real, op)
             merge.append_records(
-                journal_codec.parted_record(number, digests), journal=merge.journal.with_split_directory(number, digests)
+                (journal_codec.parted_record(number, digests),), merge.journal.with_split_directory(number, digests)
             )
 
 

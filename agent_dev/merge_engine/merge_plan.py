@@ -4,6 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
+from agent_dev.git.updates import GitUpdate
+from agent_dev.merge_engine.journal import Intent, Operation
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, is_mostly_emptied
 from agent_dev.overlay.selection import Selection
 from agent_dev.quick_dataclass import dataclass, replace
@@ -194,34 +196,41 @@ def make_plan(
     return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts, dropped, is_restore)
 
 
-def journal_row(change: Change, *, is_part: bool = False, renamed_from: Key | None = None) -> dict[str, object]:
-    """Return a journal's row of an applied change; a deletion that is selected in part is an edit.
+def recorded_change(change: Change, *, is_part: bool = False, renamed_from: Key | None = None) -> Change:
+    """Return what a journal records of an applied change; a deletion that is selected in part is an edit.
 
     `renamed_from`: of a renamed file's new path, if its old path is deleted with it.
     """
     if is_part and change.kind is ChangeKind.DELETED:
         change = replace(change, kind=ChangeKind.EDITED, after=change.before)
-    types = {"before": change.before, "after": change.after}
-    path = change.key.path.decode("utf-8", "surrogateescape")
-    sides = {side: entry.type if entry else None for side, entry in types.items()}
-    flags = {"merged": change.is_merged, "dropped": change.is_session_only, "apart": change.is_from_commit}
-    origin = {"from": renamed_from.path.decode("utf-8", "surrogateescape")} if renamed_from else {}
-    return {"root": change.key.root, "path": path, "kind": change.kind, **flags, **sides, **origin}
-
-
-def change_from_row(row: Mapping[str, Any]) -> Change:
-    """Return the change of a journal's row: its key, its kind, the types before and after, and where a renamed file was."""
-    key = Key(row["root"], row["path"].encode("utf-8", "surrogateescape"))
-    before, after = (_ENTRIES[row[side]] if row[side] else None for side in ("before", "after"))
+    before, after = (_ENTRIES[entry.type] if entry else None for entry in (change.before, change.after))
     return Change(
-        key,
-        _KINDS[row["kind"]],
+        change.key,
+        change.kind,
         before,
         after,
-        resolution=Resolution.YOURS if row["dropped"] else Resolution.BOTH if row["merged"] else None,
-        is_from_commit=bool(row.get("apart")),
-        renamed_from=Key(row["root"], row["from"].encode("utf-8", "surrogateescape")) if row.get("from") else None,
+        resolution=Resolution.YOURS if change.is_session_only else Resolution.BOTH if change.is_merged else None,
+        is_from_commit=change.is_from_commit,
+        renamed_from=renamed_from,
     )
+
+
+def make_intent(
+    ops: tuple[Operation, ...],
+    applied: Iterable[Change],
+    kept: Mapping[Key, Mapping[str, Any]],
+    git: tuple[GitUpdate, ...] = (),
+) -> Intent:
+    """Return what a journal records of a merge: of the applied changes, those that no whole directory implies."""
+    implied = {key: new.type for op in ops for key, new in op.member_marks()}
+    own, count = [], 0
+    for change in applied:
+        kind = implied.get(change.key)
+        if kind in (None, FileType.DIRECTORY) or change.key in kept or not is_added_file(change, kind):
+            own.append(change)
+        else:
+            count += 1
+    return Intent(ops, tuple(own), {change.key: kept[change.key] for change in own if change.key in kept}, count, git)
 
 
 def added_file(key: Key, kind: FileType) -> Change:
@@ -235,8 +244,7 @@ def is_added_file(change: Change, kind: FileType) -> bool:
     return is_new and not change.is_merged and not change.is_from_commit and change.renamed_from is None
 
 
-_ENTRIES = {str(kind): Entry(kind) for kind in FileType}  # a look-up is five times faster than FileType(value)
-_KINDS = {str(kind): kind for kind in ChangeKind}
+_ENTRIES = {kind: Entry(kind) for kind in FileType}
 
 
 def _is_folder_change(change: Change) -> bool:

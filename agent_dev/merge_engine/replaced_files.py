@@ -39,7 +39,7 @@ def _record_stages(merge: Merge, stages: tuple[Stage | None, ...], marks: _Marks
     if not marks and stages == merge.stages:
         return
     all_marks = marks | _mode_marks(merge.journal.ops, marks)
-    merge.append_records(journal_codec.moved_record(tuple(one.path if one else "" for one in stages), all_marks))
+    merge.append_record(journal_codec.moved_record(tuple(one.path if one else "" for one in stages), all_marks))
     for old, new in zip(merge.stages, stages, strict=True):
         if old is not None and old is not new:
             old.close()

@@ -233,7 +233,8 @@ class _Staging:
         moves = (*((one.key, slot) for one, slot in self.wholes), *((step.key, slot) for _, step, slot in self.adopted))
         if not moves:
             return
-        self._merge.append_records(journal_codec.adopt_record(moves))
+        journal = self._merge.journal
+        self._merge.append_records(journal_codec.adopt_records(moves), replace(journal, adopted=journal.adopted + moves))
         for one, slot in self.wholes:
             stage = self._stage(one.key)
             upper_update.move_directory_to_slot(self._uppers[one.key.root], stage, one.key.path, slot)

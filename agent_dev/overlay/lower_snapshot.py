@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import checksummed_json, fast_json
-from agent_dev.fs.entry import Entry, FileType, WalkedEntry
+from agent_dev.fs.entry import MODES, Entry, FileType, WalkedEntry
 from agent_dev.git.conversion import restore_line_endings
 from agent_dev.overlay import raw_json, rows_before_merge
 from agent_dev.quick_dataclass import replace
@@ -407,7 +407,7 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
         if fields is None:
             return _entry(self._table.row(path))
         kind, (mode, size, inode, mtime, ctime, links), target = fields
-        return Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, target)
+        return Entry(_TYPES[kind], MODES[mode & 0o7777], size, inode, mtime, mtime if ctime == mtime else ctime, links, target)
 
     def get(self, path: bytes, default: Any = None) -> Any:
         """Return the entry of a path; faster than the inherited method, which catches an exception for each new file."""

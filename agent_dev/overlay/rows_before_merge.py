@@ -9,7 +9,7 @@ from agent_dev.overlay import raw_json
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-FILE_NAME = "before"
+FILE_PREFIX = "before-"  # of a merge's id: one file per merge, since each may have 100,000 rows
 _EDITED = "edited-"  # prefix of a root's number
 Rows = dict[str, bytes]  # by path, as JSON; null for a path that did not exist
 
@@ -21,11 +21,10 @@ def store_rows(folder: str, merge_id: str, root: int, rows: Rows, edited: "Conta
     """
     if not rows:
         return
-    everything: dict[str, Any] = _read(folder)
-    own = _decoded(everything.get(merge_id, b"{}"))
+    own: dict[str, Any] = _read(folder, merge_id)
     own.setdefault(str(root), {}).update(rows)
     own.setdefault(_EDITED + str(root), {}).update({path: raw_json.NULL for path in rows if os.fsencode(path) in edited})
-    replace_file(folder, FILE_NAME, everything | {merge_id: own})
+    replace_file(folder, FILE_PREFIX + merge_id, own)
 
 
 def replace_file(folder: str, name: str, tree: "raw_json.Tree", prepare_replacement: "Callable[[], None]" = lambda: None) -> None:
@@ -40,16 +39,17 @@ def replace_file(folder: str, name: str, tree: "raw_json.Tree", prepare_replacem
 
 def stored_rows(folder: str, merge_id: str, root: int) -> Rows:
     """Return the rows that were stored for a merge."""
-    return _decoded(_read(folder).get(merge_id, b"{}")).get(str(root), {})
+    return _read(folder, merge_id).get(str(root), {})
 
 
 def edited(folder: str, root: int, since: int) -> Rows:
     """Return the rows of paths that the user had changed before a merge; the rows precede the first such merge after `since`."""
     found: Rows = {}
-    everything = _read(folder)
-    for merge_id in sorted(everything, reverse=True):
+    names = os.listdir(folder) if os.path.isdir(folder) else ()
+    merge_ids = [name.removeprefix(FILE_PREFIX) for name in names if name.startswith(FILE_PREFIX) and not name.endswith(".new")]
+    for merge_id in sorted(merge_ids, reverse=True):
         if id_time_ms(merge_id) > since:
-            of_merge = _decoded(everything[merge_id])
+            of_merge = _read(folder, merge_id)
             own, paths = of_merge.get(str(root), {}), of_merge.get(_EDITED + str(root), {})
             found |= {path: row for path, row in own.items() if path in paths}
     return found
@@ -63,19 +63,10 @@ def id_time_ms(merge_id: str) -> int:
         return 0
 
 
-def _read(folder: str) -> Rows:
-    """Return what was stored for each merge, as JSON: only that of one merge is needed."""
+def _read(folder: str, merge_id: str) -> dict[str, Rows]:
+    """Return what was stored for a merge, by root."""
     try:
-        with open(f"{folder}/{FILE_NAME}", "rb") as file:
-            return raw_json.loads(file.read(), 1)
+        with open(f"{folder}/{FILE_PREFIX}{merge_id}", "rb") as file:
+            return raw_json.loads(file.read(), 2)
     except (OSError, ValueError):
         return {}  # nothing was merged yet
-
-
-def _decoded(of_merge: bytes) -> dict[str, Rows]:
-    """Return the rows of a merge by root."""
-    text = of_merge.decode("ascii")
-    try:
-        return raw_json.read_members(text, 0, 2) if text != "{}" else {}
-    except ValueError:
-        return {}

@@ -1,5 +1,6 @@
 """Damage journals in any way: recovery restores the tree before or after, or stops without a change; it never misreads one."""
 
+import io
 import json
 import os
 import random
@@ -179,7 +180,7 @@ def _is_correct_without_records(
 
 def _is_sound(data: bytes) -> bool:
     try:
-        decode(data)
+        decode(io.BytesIO(data))
     except CorruptJournalError:
         return False
     return True

@@ -29,9 +29,9 @@ def site(*calls: Callable[..., object], within: str = "") -> str:
     return " < ".join((names[0], within, *names[1:]) if within else names)
 
 
-def appended(*callers: Callable[..., object]) -> str:
-    """Return the call site that appends a record to the journal."""
-    return site(JournalFile.append, Merge.append_records, *callers)
+def appended(*callers: Callable[..., object], by: Callable[..., object] = Merge.append_records) -> str:
+    """Return the call site that appends to the journal."""
+    return site(JournalFile.append, by, *callers)
 
 
 # Calls of fsync and syncfs by call site, with the plan whose merge, undo and redo needs them.
@@ -44,13 +44,13 @@ NEEDED = (
     ("three", appended(merge_execution._run)),
     ("three", site(store.write_record, conclude._write_state, conclude._remove_applied)),
     ("three", site(store.write_record, events.log_event, conclude.conclude)),
-    ("three", appended(merge_execution.run_again)),
+    ("three", appended(merge_execution.run_again, by=Merge.append_record)),
     ("three", site(upper_update.restore_entries, conclude._restore_to_session, conclude._restore_undone)),
-    ("three", appended(conclude.conclude)),
+    ("three", appended(conclude.conclude, by=Merge.append_record)),
     ("edited in tree", site(JournalFile.__init__, merge_execution.begin_merge, merge._apply)),
     ("read-only directory in tree", site(Driver._sync_folder, Driver.sync, merge_execution._run)),
     ("read-only directory in tree", site(Stage.sync, replaced_files.secure_replaced_files, conclude.conclude)),
-    ("read-only directory in tree", appended(replaced_files._record_stages)),
+    ("read-only directory in tree", appended(replaced_files._record_stages, by=Merge.append_record)),
     (
         "read-only directory in tree",
         site(remove_merge.remove_stage, replaced_files._remove_unused_stages, replaced_files.secure_replaced_files),
@@ -77,7 +77,8 @@ def forward(merge: merge_execution.Merge, _notice: object) -> None:
     phase = merge.journal.phases[-1]
     driver = merge.driver()
     driver.run_forward([(number, merge.journal.ops[number]) for number in phase.numbers], is_strict=False)
-    merge.append_records(journal_codec.reached_record(PhaseResult()))
+    (record,) = journal_codec.reached_records(PhaseResult())
+    merge.append_record(record)
 
 
 def deaf(journal: Journal) -> NextAction:

@@ -14,7 +14,7 @@ from agent_dev.fs import dir_tree
 from agent_dev.fs.entry import Entry, Key
 from agent_dev.linux import syscalls
 from agent_dev.merge_engine import journal_file, merge_execution, remove_merge, replaced_files, staging
-from agent_dev.merge_engine.journal import OpKind
+from agent_dev.merge_engine.journal import Intent, OpKind
 from agent_dev.merge_engine.merge_execution import MergeTrees
 from agent_dev.merge_engine.merge_plan import MergePlan, PutEntry, RemoveEntry, Step
 from agent_dev.session.store import Store
@@ -76,9 +76,8 @@ class World:
         place, grounds = Store(str(self.state)), MergeTrees((self._upper,), (self._real,), (self.places,))
         merging = merge_execution.begin_merge(place, "1", "session", grounds, {0})
         try:
-            reached = merge_execution.run_merge(
-                merging, staging.stage_plan(merging, plan, grounds.upper_trees)[0], (), is_atomic=False
-            )
+            intent = Intent(staging.stage_plan(merging, plan, grounds.upper_trees)[0])
+            reached = merge_execution.run_merge(merging, intent, is_atomic=False)
             ops = merging.journal.ops
             if merging.journal.phases:
                 replaced_files.secure_replaced_files(merging)

@@ -79,7 +79,7 @@ KINDS = (
     StateFile(f"{SESSION}/base/manifest", ("overlay/lower_snapshot_take", "bundle/base_builder")),
     StateFile(f"{SESSION}/base/index*", ("overlay/lower_snapshot_take",)),
     StateFile(f"{SESSION}/base/merged", ("overlay/lower_snapshot",)),
-    StateFile(f"{SESSION}/base/before", ("overlay/rows_before_merge",)),
+    StateFile(f"{SESSION}/base/before-*", ("overlay/rows_before_merge",)),
     StateFile(f"{SESSION}/base/content/*", ("overlay/lower_snapshot",)),
     StateFile(f"{SESSION}/checkpoints/*/about.json", ("checkpoint/checkpoint_store",)),
     StateFile(f"{SESSION}/checkpoints/*/*.table", ("checkpoint/checkpoint_store",)),

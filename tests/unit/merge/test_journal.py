@@ -2,12 +2,18 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from io import BytesIO
+from itertools import chain
+from typing import Any
 
 import pytest
 
 from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.git.updates import GitUpdate, RefUpdate
+from agent_dev.merge_engine import journal_codec
 from agent_dev.merge_engine.journal import (
     EntryMark,
+    Intent,
     Journal,
     MergeHeader,
     NextAction,
@@ -25,17 +31,17 @@ from agent_dev.merge_engine.journal_codec import (
     BACK,
     FINISHED,
     CorruptJournalError,
-    adopt_record,
+    adopt_records,
     back_record,
     begin_record,
-    decode,
     encode_line,
-    intact_length,
-    intent_record,
+    inspect,
+    intent_records,
     line_checksum,
     phase_record,
-    reached_record,
+    reached_records,
 )
+from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 
 OLD, NEW, OTHER = (Entry(FileType.FILE, 0o644, 3, inode) for inode in (1, 2, 3))
 KEY = Key(0, b"a/\xff\n")
@@ -58,19 +64,57 @@ def written(*records: Mapping[str, object]) -> bytes:
     return data
 
 
-BEGUN = (begin_record(BEGIN), adopt_record(((KEY, "1"),)), intent_record(OPS, ({"path": "x"},)))
+def decode(data: bytes) -> Journal:
+    return journal_codec.decode(BytesIO(data))
+
+
+CHANGES = (
+    Change(KEY, ChangeKind.EDITED, Entry(FileType.FILE), Entry(FileType.FILE), resolution=Resolution.BOTH),
+    Change(Key(0, b"e"), ChangeKind.DELETED, Entry(FileType.DIRECTORY), None, is_from_commit=True),
+    Change(Key(0, b"new"), ChangeKind.ADDED, None, Entry(FileType.FILE), renamed_from=Key(0, b"old")),
+    Change(Key(0, b"mine"), ChangeKind.ADDED, None, Entry(FileType.FILE), resolution=Resolution.YOURS),
+)
+KEPT: Mapping[Key, Mapping[str, Any]] = {KEY: {"part": "7", "part_mode": 0o640}, Key(0, b"mine"): {"agent": "8"}}
+INTENT = Intent(OPS, CHANGES, KEPT)
+BEGUN = (begin_record(BEGIN), *adopt_records(((KEY, "1"),)), *intent_records(INTENT))
 UNDER_WAY = (*BEGUN, phase_record(FORWARD))
-REACHED = (*UNDER_WAY, reached_record(PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})))
+REACHED = (*UNDER_WAY, *reached_records(PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})))
 
 
 def test_a_journal_round_trips() -> None:
     printed = decode(written(*REACHED))
 
-    assert (printed.header, printed.ops, printed.change_rows, printed.adopted) == (BEGIN, OPS, ({"path": "x"},), ((KEY, "1"),))
+    assert (printed.header, printed.ops, printed.adopted) == (BEGIN, OPS, ((KEY, "1"),))
+    assert (printed.changes, printed.kept) == (CHANGES, KEPT)
     assert printed.phases == (
         Phase("merge", (0, 1, 2), is_forward=True, time=7, result=PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})),
     )
     assert (printed.applied_ops(), printed.known_marks()) == (frozenset((0, 2)), {0: entry_mark(NEW), 2: None})
+
+
+def test_long_records_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = decode(written(*REACHED))
+    monkeypatch.setattr(journal_codec, "PART", 1)
+    intent, reached = (*intent_records(INTENT),), (*reached_records(PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})),)
+    assert (len(intent), len(reached)) == (len(OPS) + len(CHANGES), 2)
+
+    lines = written(*BEGUN[:2], *intent, phase_record(FORWARD), *reached).splitlines(keepends=True)
+    states = [decode(b"".join(lines[: number + 1])) for number in range(len(lines))]
+    assert replace(states[-1], checksum=0) == replace(whole, checksum=0)
+    actions = [state.next_action for state in states]
+    assert actions == [NextAction.DISCARD] * (2 + len(intent)) + [NextAction.ROLL_BACK] * 2 + [NextAction.FINISH]
+    rolled_back = decode(written(*BEGUN[:2], *intent, phase_record(FORWARD), reached[0], BACK))
+    assert (rolled_back.next_action, rolled_back.found) == (NextAction.DISCARD, ())
+
+
+def test_the_count_of_implied_changes_and_git_updates_end_an_intent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(journal_codec, "PART", 1)
+    git = GitUpdate("/r/.git", "git", (), (RefUpdate("refs/heads/x", "", "1" * 40),))
+    folder = Operation(OpKind.ATTACH, Key(0, b"w"), "9", FOLDER, members=((b"in", entry_mark(NEW)),))
+    printed = decode(written(begin_record(BEGIN), *intent_records(Intent((folder, *OPS), CHANGES, KEPT, 1, (git,)))))
+
+    assert (printed.ops, printed.implying, printed.git_updates) == ((folder, *OPS), (folder,), (git,))
+    assert [*printed.implied_files()] == [(Key(0, b"w/in"), FileType.FILE)]
 
 
 def test_entries_restored_by_reverting_a_phase_are_known() -> None:
@@ -85,7 +129,7 @@ UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
 USERS, WITHOUT = EntryMark(FileType.FILE, 4, 5, ctime=6), EntryMark(FileType.FILE, 5, 5)
 OTHER_OP = replace(OP, slot="1.apart", new=USERS, old=WITHOUT, digest="")
 APART = replace(UNDO, substitutes=(Substitute(0, OTHER_OP, "1"),))
-UNDONE_APART = (*REACHED, FINISHED, phase_record(APART), reached_record(PhaseResult({}, {0: WITHOUT, 2: None})), FINISHED)
+UNDONE_APART = (*REACHED, FINISHED, phase_record(APART), *reached_records(PhaseResult({}, {0: WITHOUT, 2: None})), FINISHED)
 REDO = Phase("redo", (0, 2), is_forward=True, time=9)
 
 
@@ -98,20 +142,20 @@ def test_an_undo_may_replace_an_operation() -> None:
 
 
 def test_after_a_redo_the_replacement_is_gone() -> None:
-    again = reached_record(PhaseResult({}, {0: USERS, 2: None}))
-    printed = decode(written(*UNDONE_APART, phase_record(REDO), again, FINISHED))
+    again = reached_records(PhaseResult({}, {0: USERS, 2: None}))
+    printed = decode(written(*UNDONE_APART, phase_record(REDO), *again, FINISHED))
 
     assert (printed.ops, printed.replaced, printed.applied_ops()) == (OPS, {}, frozenset((0, 2)))
     assert printed.known_marks()[0] == entry_mark(NEW)
 
 
 def test_an_interrupted_redo_keeps_the_replacement() -> None:
-    printed = decode(written(*UNDONE_APART, phase_record(REDO), reached_record(PhaseResult({0: "why"}, {2: None}))))
+    printed = decode(written(*UNDONE_APART, phase_record(REDO), *reached_records(PhaseResult({0: "why"}, {2: None}))))
 
     assert (printed.ops[0], printed.known_marks()[0]) == (OTHER_OP, WITHOUT)
 
 
-@pytest.mark.parametrize("end", [BACK, reached_record(PhaseResult({0: "why"}, {2: None}))], ids=["back", "stopped"])
+@pytest.mark.parametrize("end", [BACK, *reached_records(PhaseResult({0: "why"}, {2: None}))], ids=["back", "stopped"])
 def test_an_operation_that_was_not_undone_is_kept(end: Mapping[str, object]) -> None:
     printed = decode(written(*REACHED, FINISHED, phase_record(APART), end))
 
@@ -129,7 +173,7 @@ def test_an_operation_that_was_not_undone_is_kept(end: Mapping[str, object]) -> 
         ((*REACHED, FINISHED), NextAction.NONE, (0, 2)),
         ((*REACHED, FINISHED, phase_record(UNDO)), NextAction.ROLL_BACK, (0, 2)),
         ((*REACHED, FINISHED, phase_record(UNDO), BACK), NextAction.NONE, (0, 2)),
-        ((*REACHED, FINISHED, phase_record(UNDO), reached_record(PhaseResult())), NextAction.FINISH, ()),
+        ((*REACHED, FINISHED, phase_record(UNDO), *reached_records(PhaseResult())), NextAction.FINISH, ()),
     ],
 )
 def test_the_records_determine_the_next_action(
@@ -145,9 +189,9 @@ def test_a_partial_last_line_counts_as_not_written() -> None:
     start = data[:-1].rfind(b"\n") + 1
     for cut in range(start, len(data) - 1):
         assert decode(data[:cut]).next_action is NextAction.ROLL_BACK
-        assert intact_length(data[:cut]) == (start, False)
+        assert inspect(BytesIO(data[:cut]))[:2] == (start, False)
     assert decode(data[:-1]).next_action is NextAction.FINISH
-    assert intact_length(data[:-1]) == (len(data) - 1, True)
+    assert inspect(BytesIO(data[:-1]))[:2] == (len(data) - 1, True)
 
 
 def test_a_flipped_bit_anywhere_is_damage() -> None:
@@ -173,10 +217,15 @@ def test_a_missing_duplicate_or_misplaced_line_is_damage(number: int) -> None:
         (phase_record(FORWARD),),
         (begin_record(BEGIN), FINISHED),
         (*BEGUN, *BEGUN),
-        (*BEGUN, reached_record(PhaseResult())),
+        (*BEGUN, *reached_records(PhaseResult())),
         (*UNDER_WAY, phase_record(FORWARD)),
         (*REACHED, BACK),
         (*UNDER_WAY, back_record({0: entry_mark(NEW)})),
+        (*UNDER_WAY, *adopt_records(((KEY, "1"),))),
+        (*UNDER_WAY, *intent_records(INTENT)),
+        (*BEGUN, {"record": "found", "found": []}),
+        (*REACHED, {"record": "found", "found": []}),
+        (*UNDER_WAY, {"record": "found", "found": [[3, None]]}),
         (*BEGUN, phase_record(Phase("merge", (3,), is_forward=True))),
         ({**begin_record(BEGIN), "version": 2},),
         (*BEGUN, {"record": "unheard of"}),
@@ -198,14 +247,15 @@ def test_records_that_no_merge_writes_are_damage(records: tuple[Mapping[str, obj
 def test_a_path_out_of_the_root_is_damage(path: bytes) -> None:
     key = Key(0, path)
     whole = Operation(OpKind.ATTACH, KEY, "1", FOLDER, members=((path, entry_mark(NEW)),))
-    for record in (adopt_record(((key, "1"),)), *(intent_record((op,), ()) for op in (replace(OP, key=key), whole))):
+    intents = (intent_records(Intent((op,))) for op in (replace(OP, key=key), whole))
+    for record in (*adopt_records(((key, "1"),)), *chain.from_iterable(intents)):
         with pytest.raises(CorruptJournalError, match="not a path below a root"):
             decode(written(begin_record(BEGIN), record))
 
 
 @pytest.mark.parametrize("slot", ["..", ".", "a/b", "/abs", "1\0"])
 def test_an_invalid_slot_name_is_damage(slot: str) -> None:
-    for record in (adopt_record(((KEY, slot),)), intent_record((replace(OP, slot=slot),), ())):
+    for record in (*adopt_records(((KEY, slot),)), *intent_records(Intent((replace(OP, slot=slot),)))):
         with pytest.raises(CorruptJournalError, match="not a slot name"):
             decode(written(begin_record(BEGIN), record))
 
