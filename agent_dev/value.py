@@ -8,7 +8,7 @@
         target: str
         writable: bool = False
 
-Off the launch path plain `dataclass(frozen=True, slots=True)` is used.
+Off the launch path, `dataclass(frozen=True, slots=True)` of `quick_dataclass` is used.
 """
 
 TYPE_CHECKING = False

@@ -29,7 +29,7 @@ from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.quick_dataclass import replace
 
 VERSION = 1
-PART = 1000  # operations, changes or marks in one record: decoding a record takes fifteen times its length of memory
+PART = 1000  # operations, changes or marks in one record: decoding a record of 100,000 took 200 MiB
 
 Row = TypeVar("Row")
 

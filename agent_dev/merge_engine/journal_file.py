@@ -28,6 +28,7 @@ class JournalFile:
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             self._fd = durable.create(FILE_NAME.encode(), self._folder)
+            fcntl.fcntl(self._fd, fcntl.F_SETFL, os.O_APPEND)  # else a hole would follow a record that was truncated
             self._chain = 0
             durable.fsync(self._folder)
         except FileExistsError:
