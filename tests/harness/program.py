@@ -88,6 +88,12 @@ def open_descriptors(pid: int) -> dict[int, str]:
     return found
 
 
+def descriptors_of_sleep(pid: int) -> dict[int, str]:
+    """Return the open descriptors of a process that runs sleep(1), once it sleeps: the loader opens libraries for a moment."""
+    wait_until(lambda: "nanosleep" in Path(f"/proc/{pid}/wchan").read_text(), "sleep to sleep")
+    return open_descriptors(pid)
+
+
 def supervisor_of(launcher: int) -> int:
     """Return the launcher's child that supervises commands; 0 if there is none."""
     return next((pid for pid in children(launcher) if "anon_inode:seccomp notify" in open_descriptors(pid).values()), 0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.containment.rows import row
-from tests.harness.program import PROGRAM, PYTHON, AgentDev, open_descriptors, processes, processes_inside, wait_until
+from tests.harness.program import PROGRAM, PYTHON, AgentDev, descriptors_of_sleep, open_descriptors, processes, processes_inside, wait_until
 from tests.harness.terminal import Shell
 
 # Connects to every socket that it sees, as a client that attaches would, and reports those that answer.
@@ -60,7 +60,7 @@ def test_c51_no_terminal_of_the_user_is_open_inside(agent_dev: AgentDev, shell: 
     shell.wait_for("in-2")
     try:
         pids = wait_until(lambda: processes_inside("sleep\x0086422"), "the agent")
-        before = open_descriptors(pids[-1])
+        before = descriptors_of_sleep(pids[-1])
         inside = [target for pid in processes_inside("86422") for target in open_descriptors(pid).values()]
         shell.send(b"\x1cd")
         shell.wait_prompt()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from tests.containment.rows import RESIDUAL, row
-from tests.harness.program import PROGRAM, PYTHON, AgentDev, open_descriptors, processes_inside, wait_until
+from tests.harness.program import PROGRAM, PYTHON, AgentDev, descriptors_of_sleep, processes_inside, wait_until
 from tests.harness.scale import repeat
 from tests.harness.terminal import REQUESTS, Terminal
 
@@ -105,8 +105,7 @@ def test_c43_a_joined_command_has_three_descriptors(agent_dev: AgentDev, tmp_pat
         agent_dev.start("exec", "--", "sh", "-c", "exec sleep 86421", stdin=source, stdout=out, stderr=out),
     ):
         pid = wait_until(lambda: processes_inside("86421"), "the command")[0]
-        wait_until(lambda: Path(f"/proc/{pid}/comm").read_text() == "sleep\n", "its program")
-        found = open_descriptors(pid)
+        found = descriptors_of_sleep(pid)
     assert sorted(found) == [0, 1, 2]
     assert all(target.startswith("pipe:") for target in found.values())
 
