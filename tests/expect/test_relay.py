@@ -95,7 +95,7 @@ def test_a_full_screen_editor_writes_a_file(shell: Shell, agent_dev: AgentDev) -
     shell.send("ihello from vi\x1b:wq\r")
     shell.wait_prompt()
     assert not shell.screen.is_alternate()
-    assert any(agent_dev.state.rglob("upper/new.txt"))
+    assert any(agent_dev.state.glob("sessions/*/roots/*/upper/new.txt"))
 
 
 @needs("vim")
@@ -266,10 +266,10 @@ def test_a_terminal_that_is_not_controlling_is_only_written_to(shell: Shell) -> 
 
 def test_a_run_under_nohup_outlives_its_terminal(shell: Shell, agent_dev: AgentDev) -> None:
     shell.run(f"nohup {PROGRAM} --no-merge -- sh -c 'echo x >begun; while [ ! -e ~/go ]; do sleep 0.05; done; echo y >kept' &")
-    wait_until(lambda: any(agent_dev.state.rglob("upper/begun")), "the agent is there")
+    wait_until(lambda: any(agent_dev.state.glob("sessions/*/roots/*/upper/begun")), "the agent is there")
     shell.hang_up()
     (agent_dev.agent_home / "go").touch()
-    wait_until(lambda: any(agent_dev.state.rglob("upper/kept")), "the agent went on")
+    wait_until(lambda: any(agent_dev.state.glob("sessions/*/roots/*/upper/kept")), "the agent went on")
 
 
 def test_closed_standard_streams_give_no_access_to_the_terminal(shell: Shell) -> None:

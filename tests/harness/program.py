@@ -3,11 +3,12 @@
 import hashlib
 import json
 import os
+import stat
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -29,6 +30,17 @@ def wait_until(look: Callable[[], T], what: str, patience: float = PATIENCE, pau
     while not (found := look()):
         assert time.monotonic() < deadline, f"timed out after {patience} s: {what}"
         time.sleep(pause)
+    return found
+
+
+def contents(folder: Path) -> dict[Path, bytes]:
+    """Return the contents of the regular files below a directory; files that vanish meanwhile are left out."""
+    found = {}
+    for parent, _, names in os.walk(folder):
+        for path in (Path(parent, name) for name in names):
+            with suppress(FileNotFoundError):
+                if stat.S_ISREG(path.lstat().st_mode):
+                    found[path] = path.read_bytes()
     return found
 
 

@@ -4,14 +4,14 @@ import json
 import os
 from base64 import b64encode
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from tests.containment.rows import row
 from tests.containment.support.world import Machine
 from tests.harness.internet import in_internet
-from tests.harness.program import PYTHON, AgentDev, children, wait_until
+from tests.harness.program import PYTHON, AgentDev, children, contents, wait_until
 from tests.harness.servers.brokered_host import API, FOLDER, GIT, REAL, UNCERTIFIED
 
 ASK = f"""
@@ -187,18 +187,15 @@ def broker_of(launcher: int) -> int:
     raise AssertionError("no process with keys is hidden")
 
 
-def _is_ours(path: Path) -> bool:
-    try:
-        return path.stat().st_uid == os.getuid() and "pytest" not in path.read_text() and bool(path.read_bytes())
-    except OSError:
-        return False  # it has ended
-
-
-def _own_files(world: Machine) -> Iterator[Path]:
-    """Yield the user's files, and those of this program in directories that every user can read."""
-    yield from (path for path in world.folder.rglob("*") if path.is_file() and not path.is_symlink())
-    for top in ("/tmp", "/var/tmp", "/dev/shm", "/run"):
-        yield from (path for path in Path(top).glob("*agent-dev*") if path.is_file() and path.stat().st_uid == os.getuid())
+def _readable(world: Machine) -> dict[Path, bytes]:
+    """Return the user's files, this program's files where every user can read, and the arguments of the user's processes."""
+    found = contents(world.folder)
+    shared = (path for top in ("/tmp", "/var/tmp", "/dev/shm", "/run") for path in Path(top).glob("*agent-dev*"))
+    for path in (*shared, *Path("/proc").glob("[0-9]*/cmdline")):
+        with suppress(FileNotFoundError, ProcessLookupError):  # it has ended
+            if path.stat().st_uid == os.getuid() and path.is_file():
+                found[path] = path.read_bytes()
+    return {path: text for path, text in found.items() if b"pytest" not in text or path.name != "cmdline"}
 
 
 @row(
@@ -210,9 +207,8 @@ def test_c74_the_real_key_is_in_no_file_and_no_readable_memory(world: Machine) -
     with running(program) as launcher:
         limits = Path(f"/proc/{broker_of(launcher)}/limits").read_text()
         assert "Max core file size 0 0 " in " ".join(limits.split())
-        open_to_all = {path: path.read_bytes() for path in Path("/proc").glob("[0-9]*/cmdline") if _is_ours(path)}
-        texts = open_to_all | {path: path.read_bytes() for path in _own_files(world)}
-    texts |= {path: path.read_bytes() for path in _own_files(world)}
+        texts = _readable(world)
+    texts |= _readable(world)
     assert any(path.name == "session.json" for path in texts)
     assert [path for path, text in texts.items() if REAL.encode() in text or b64encode(REAL.encode())[:-4] in text] == []
     modes = [path.stat().st_mode & 0o077 for path in program.state.rglob("sessions") if path.is_dir()]

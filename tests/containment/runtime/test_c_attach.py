@@ -6,7 +6,16 @@ from collections.abc import Iterator
 import pytest
 
 from tests.containment.rows import row
-from tests.harness.program import PROGRAM, PYTHON, AgentDev, descriptors_of_sleep, open_descriptors, processes, processes_inside, wait_until
+from tests.harness.program import (
+    PROGRAM,
+    PYTHON,
+    AgentDev,
+    descriptors_of_sleep,
+    open_descriptors,
+    processes,
+    processes_inside,
+    wait_until,
+)
 from tests.harness.terminal import Shell
 
 # Connects to every socket that it sees, as a client that attaches would, and reports those that answer.

@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from tests.harness.internet import CLIENT, LOCAL_PORT, PORT, in_internet, make_certificate
-from tests.harness.program import AgentDev
+from tests.harness.program import AgentDev, contents
 from tests.harness.servers.proxies import HTTP_PORT, PASSWORD, SOCKS_PORT, USER
 
 API, INNER = "api.example.org", "inner.example.org"
@@ -46,8 +46,7 @@ def test_a_wrong_password_reaches_nothing_and_is_logged(agent_dev: AgentDev, kin
     assert agent_dev.run_python_inside(CLIENT + code, "--no-merge", before=in_internet()) == "ECONNRESET"
     (row,) = json.loads(agent_dev.do("log", "--network", "--json"))["connections"]
     assert row["problem"].startswith("the proxy rejected the user and password")
-    texts = [path.read_bytes() for path in agent_dev.state.rglob("*") if path.is_file()]
-    assert not any(b"wrong-secret" in text for text in texts)
+    assert [path for path, text in contents(agent_dev.state).items() if b"wrong-secret" in text] == []
 
 
 def test_exceptions_and_private_names_do_not_go_through_the_proxy(agent_dev: AgentDev) -> None:
