@@ -6,7 +6,8 @@ Unreadable entries are made readable for a moment (fs/unreadable): a rollback wo
 import errno
 import os
 import stat
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from agent_dev.checkpoint import content_pool, node_table, restore_plan
@@ -23,6 +24,7 @@ _RECENT_NS = content_pool.RECENT_NS
 _TRIES = 3
 _FILE_OVERHEAD = 50_000  # the overhead of a file, in bytes of copying
 _PART_SIZE, _PARALLEL_MIN = 4 << 20, 8 << 20  # in these units: the size of a part, and the minimum for parallel processes
+_FILES_AT_ONCE = 20_000
 _OVERLAY = "user.overlay."
 KINDS = {
     stat.S_IFREG: restore_plan.FILE,
@@ -250,20 +252,32 @@ class _Walk:
 
     def read(self) -> None:
         """Read the changed files and build the pieces of their directories."""
-        read = (
-            fork_map.fork_map(self._part, self.parts)
-            if self.weight > _PARALLEL_MIN and self.may_fork
-            else [self._part(part) for part in self.parts]
-        )
-        rows: dict[str, list[Row | None]] = {}
-        for part, (part_rows, problems, copied) in zip(self.parts, read, strict=True):
-            rows.setdefault(part.path, []).extend(part_rows)
-            self.taken.problems += problems
-            self.taken.copied += copied
-        for path, nodes in self.changed_directories:
-            found = iter(rows.get(path, ()))
-            whole = [node or next(found) for node in nodes]
-            self._put(path, node_table.encode_piece([Node._make(one) for one in whole if one is not None]))
+        is_forked = self.weight > _PARALLEL_MIN and self.may_fork
+        for directories, parts in self._batches():
+            rows: dict[str, list[Row | None]] = {}
+            read = fork_map.fork_map(self._part, parts) if is_forked else [self._part(part) for part in parts]
+            for part, (part_rows, problems, copied) in zip(parts, read, strict=True):
+                rows.setdefault(part.path, []).extend(part_rows)
+                self.taken.problems += problems
+                self.taken.copied += copied
+            for path, nodes in directories:
+                found = iter(rows.get(path, ()))
+                whole = [node or next(found) for node in nodes]
+                self._put(path, node_table.encode_piece([Node._make(one) for one in whole if one is not None]))
+
+    def _batches(self) -> Iterator[tuple[list[_ChangedDirectory], list[_Part]]]:
+        """Yield the changed directories with their parts, some at a time: the rows of 200,000 files need 100 MB."""
+        parts = deque(self.parts)
+        directories: list[_ChangedDirectory] = []
+        batch: list[_Part] = []
+        for directory in self.changed_directories:
+            directories.append(directory)
+            while parts and parts[0].path == directory.path:
+                batch.append(parts.popleft())
+            if sum(len(part.names) for part in batch) >= _FILES_AT_ONCE:
+                yield directories, batch
+                directories, batch = [], []
+        yield directories, batch
 
     def _part(self, part: _Part) -> tuple[list[Row | None], list[str], int]:
         """Return the rows of some files, their problems, and the number of copied bytes."""

@@ -40,9 +40,11 @@ def two_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("two_processors")
+@pytest.mark.parametrize("batch", [1, 100, 20_000])  # files
 def test_files_copied_by_two_processes_are_whole_and_stored_once(
-    world: CheckpointedSession,
+    world: CheckpointedSession, monkeypatch: pytest.MonkeyPatch, batch: int
 ) -> None:
+    monkeypatch.setattr(snapshot, "_FILES_AT_ONCE", batch)
     was, number = many(world), world.take_checkpoint()
     objects = world.folder / "checkpoints/objects"
     assert {path.name for path in objects.iterdir()} == {
