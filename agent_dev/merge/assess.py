@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from agent_dev.merge.review_protocol import ReviewProtocol
 
 _HEAD_SIZE = 4096  # bytes to read from a file above the size limit of the rules
-_MAX_FORKED = 20_000  # changes for which two processes exchange results at once: those of 100,000 would need much memory
+_MAX_AT_ONCE = 20_000  # changes that are assessed at once: the tasks and the results of 100,000 would need much memory
 _MIN_BYTES_TO_FORK = 4 << 20  # bytes to read, above which a second process pays off
 _MAX_BYTES_AT_ONCE = 2 << 20  # bytes; up to that a list at the end of a run, or of `status`, assesses every change
 _MAX_FILES_AT_ONCE = 200  # files; as above
@@ -40,6 +40,7 @@ _CODE = (
     *(f"risk/{name}" for name in ("content", "risk_rules", "harmless_lines", "hidden_text", "json_text", "lock_files")),
     *(f"risk/{name}" for name in ("new_lines", "plain_text", "shadowed_modules")),
 )
+_NOTHING_FOUND: Row = [(), None]  # the result for most changes: 100,000 lists would need 9 MB
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,18 @@ class RiskAssessor:
         wanted = None if keys is None else frozenset(keys)
         changes = self._review.changes
         candidates = [one for one in changes.changes if (not one.is_ignored if wanted is None else one.key in wanted)]
-        tasks = [self._task(one, with_counts=with_counts) for one in candidates if not one.is_assessed or with_counts]
-        table = changes.by_key()
-        rows = self._assess(tasks, is_limited=is_limited)
-        for key, row in rows.items():
-            rows[key] = self._reviewed_deletion(row, table[key])
+        candidates = [one for one in candidates if not one.is_assessed or with_counts]
+        rows: dict[Key, Row] = {}
+        self.postponed = 0
+        part = len(candidates) or 1 if is_limited else _MAX_AT_ONCE
+        for start in range(0, len(candidates), part):
+            tasks = [self._task(one, with_counts=with_counts) for one in candidates[start : start + part]]
+            rows |= self._assess(tasks, is_limited=is_limited)
+        if not self._review.is_running:
+            self._known.save()
+        if rows:
+            table = changes.by_key()
+            rows = {key: self._reviewed_deletion(row, table[key]) for key, row in rows.items()}
         updated = tuple(_with_result(one, rows.get(one.key)) for one in changes.changes) if rows else changes.changes
         return replace(changes, changes=updated)
 
@@ -199,7 +207,6 @@ class RiskAssessor:
 
     def _assess(self, tasks: list[_Task], *, is_limited: bool) -> dict[Key, Row]:
         found, todo, uncounted = self._cached(tasks)
-        self.postponed = 0
         if is_limited:
             kept = self._within_limits(todo)
             if len(kept) < len(todo):  # risks without line counts are better than none
@@ -207,16 +214,12 @@ class RiskAssessor:
             self.postponed = len({task.change.key for task in tasks} - {task.change.key for task in kept} - found.keys())
             todo = kept
         now = time.time_ns()
-        for start in range(0, len(todo), _MAX_FORKED):
-            part = todo[start : start + _MAX_FORKED]
-            is_much = sum(_size(task.change) for task in part) >= _MIN_BYTES_TO_FORK
-            rows = fork_map.fork_map(self._row, part) if is_much else [self._row(task) for task in part]
-            for task, row in zip(part, rows, strict=True):
-                if task.is_kept and row[0] is not None:
-                    self._known.put(task.change.key, task.mark(), row, task.written, now)
-                found[task.change.key] = self._decoded(row)
-        if not self._review.is_running:
-            self._known.save()
+        is_much = sum(_size(task.change) for task in todo) >= _MIN_BYTES_TO_FORK
+        rows = fork_map.fork_map(self._row, todo) if is_much else [self._row(task) for task in todo]
+        for task, row in zip(todo, rows, strict=True):
+            if task.is_kept and row[0] is not None:
+                self._known.put(task.change.key, task.mark(), row, task.written, now)
+            found[task.change.key] = self._decoded(row)
         return found
 
     def _cached(self, tasks: list[_Task]) -> tuple[dict[Key, Row], list[_Task], dict[Key, Row]]:
@@ -236,6 +239,8 @@ class RiskAssessor:
 
     def _decoded(self, row: Row) -> Row:
         names, counts = row
+        if names == [] and counts is None:
+            return _NOTHING_FOUND
         return [None if names is None else tuple(self._by_name[name] for name in names), counts]
 
     def _row(self, task: _Task) -> Row:

@@ -257,7 +257,7 @@ def test_results_that_are_found_and_saved_in_parts_are_the_same(
 ) -> None:
     wanted = review.assess_with_counts()
     (Path(session.session.folder) / "judged.json").unlink()
-    monkeypatch.setattr(assess, "_MAX_FORKED", 1)
+    monkeypatch.setattr(assess, "_MAX_AT_ONCE", 1)
     monkeypatch.setattr(raw_json, "_BATCH", 2)
     for _ in range(2):
         again = unjudged(session)

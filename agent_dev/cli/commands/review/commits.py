@@ -51,7 +51,7 @@ def _decline(named: ListedSession, context: CommandContext, wanted: list[str], *
     from agent_dev.cli.render import commits as output
     from agent_dev.commits.decline import decline_commits
 
-    with open_locked(named, context, with_risks=False) as review:
+    with open_locked(named, context) as review:
         output.print_decline(decline_commits(review, wanted, context.store, notify), as_json=as_json)
     return SUCCESS
 

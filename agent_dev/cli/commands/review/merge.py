@@ -70,7 +70,7 @@ def _merge_one(one: ListedSession, args: argparse.Namespace, context: CommandCon
     if args.allow:
         risk_load.check_rule_names(args.allow, context.environ)
     patch = selection_flags.read_patch(args)
-    with open_locked(one, context, with_risks=False) as review:
+    with open_locked(one, context) as review:
         if has_selection:
             end = _apply_selection(review, args, patch, context)
         else:

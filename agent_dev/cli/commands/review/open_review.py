@@ -14,11 +14,11 @@ _COMPARING = "comparing the session with the repository"
 
 
 @contextmanager
-def open_locked(one: ListedSession, context: CommandContext, *, with_risks: bool = True) -> Iterator[Review]:
-    """Lock a session and open its review (`with_risks`: as `open_review`); unlock it at the end."""
+def open_locked(one: ListedSession, context: CommandContext) -> Iterator[Review]:
+    """Lock a session and open its review, without assessing risks; unlock it at the end."""
     with locked_session(one) as session:
         with show_progress(_COMPARING):
-            review = open_review(session, context.environ, with_risks=with_risks)
+            review = open_review(session, context.environ, with_risks=False)
         with closing(review):
             yield review
 
@@ -28,15 +28,9 @@ def warn_running(one: ListedSession) -> None:
     notify(f"session {one.name} is still running; this is a snapshot")
 
 
-@contextmanager
-def open_unjudged(one: ListedSession, context: CommandContext) -> Iterator[Review]:
+def open_unjudged(one: ListedSession, context: CommandContext) -> AbstractContextManager[Review]:
     """Open a session for printing, without assessing risks: locked, or a snapshot of a running one."""
-    with (open_for_reading if one.state == store.RUNNING else _unjudged)(one, context) as review:
-        yield review
-
-
-def _unjudged(one: ListedSession, context: CommandContext) -> AbstractContextManager[Review]:
-    return open_locked(one, context, with_risks=False)
+    return (open_for_reading if one.state == store.RUNNING else open_locked)(one, context)
 
 
 @contextmanager
