@@ -31,8 +31,7 @@ def _read_updates(source: AgentRepository) -> Iterator[GitUpdate]:
     merges = f"{os.path.dirname(os.path.dirname(session.folder))}/merges"
     for name in sorted(name for name in list_names(merges) if name.startswith(f"{session.id}.")):
         try:
-            journal = journal_file.read_journal(f"{merges}/{name}")
+            updates = journal_file.read_applied_updates(f"{merges}/{name}")
         except (CorruptJournalError, OSError):
             continue  # `agent-dev merges` reports it
-        if journal.is_applied:
-            yield from (git for git in journal.git_updates if git.folder == source.folder)
+        yield from (git for git in updates if git.folder == source.folder)

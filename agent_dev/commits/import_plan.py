@@ -11,8 +11,7 @@ from agent_dev.git.bare import BareRepository
 from agent_dev.git.conversion import NO_CONVERSION, Conversion, smudge
 from agent_dev.git.formats import lfs_pointer as pointing
 from agent_dev.git.merge_tree_conflict import Blob, ConflictResolutions
-from agent_dev.git.updates import IndexUpdate
-from agent_dev.git.user_index import NO_ENTRY
+from agent_dev.git.updates import NO_ENTRY, IndexUpdate
 from agent_dev.git.user_index import UserIndexEntry as IndexEntry
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine import lfs_objects, merge_plan
@@ -65,6 +64,11 @@ class ImportInputs:
         self.tree = OverlayView(self.review, self.root)
         self.umask = os.umask(0o022)
         os.umask(self.umask)
+
+    def key(self, path: bytes) -> Key:
+        """Return the key of a path: the one of the session's change there, since 100,000 more need 13 MB."""
+        change = self.tree.changes.get(path)
+        return change.key if change is not None else Key(self.root, path)
 
 
 @dataclass(slots=True)

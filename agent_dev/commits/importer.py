@@ -25,7 +25,7 @@ from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.git.formats.index_format import IndexEntry
 from agent_dev.git.merge_tree_conflict import GITLINK
 from agent_dev.git.replay import ConflictError
-from agent_dev.git.updates import GitUpdate, IndexUpdate, RefUpdate
+from agent_dev.git.updates import NO_ENTRY, GitUpdate, IndexUpdate, RefUpdate
 from agent_dev.git.user_refs import UserGit
 from agent_dev.merge import merge
 from agent_dev.merge.merge import CommitImport, Notify, RepositoryUpdate
@@ -296,8 +296,8 @@ def _plan_files(work: ImportContext, update: RefUpdate) -> tuple[FilePlan, user_
         user_index.update_index(index_copy, tuple(files.index_updates))
         return files, index_copy
     attributes_copy = user_index.copy_index(work.repo, work.user_git.folder, frozenset(), "attributes")
-    additions = tuple(IndexUpdate(one.path, user_index.NO_ENTRY, (one.new_mode, one.new_oid)) for one in changes if one.new_mode)
-    removals = tuple(IndexUpdate(one.path, user_index.NO_ENTRY, user_index.NO_ENTRY) for one in changes if not one.new_mode)
+    additions = tuple(IndexUpdate(one.path, NO_ENTRY, (one.new_mode, one.new_oid)) for one in changes if one.new_mode)
+    removals = tuple(IndexUpdate(one.path, NO_ENTRY, NO_ENTRY) for one in changes if not one.new_mode)
     user_index.update_index(attributes_copy, (*removals, *additions))
     conversions = user_index.read_conversions(attributes_copy, common, paths, work.config)
     is_simple = all(conversion.is_simple for conversion in conversions.values())

@@ -25,8 +25,7 @@ from agent_dev.git.formats.commit_format import TreeChange
 from agent_dev.git.formats.lfs_pointer import LfsPointer
 from agent_dev.git.merge_tree_conflict import Blob, ConflictResolution, PathConflict
 from agent_dev.git.object_id import blob_id
-from agent_dev.git.updates import IndexUpdate
-from agent_dev.git.user_index import NO_ENTRY
+from agent_dev.git.updates import NO_ENTRY, IndexUpdate
 from agent_dev.git.user_index import UserIndexEntry as IndexEntry
 from agent_dev.merge.reconcile import ThreeVersions
 from agent_dev.merge.review import MAX_DIFF_SIZE, entries_at
@@ -90,7 +89,7 @@ def _plan_index(inputs: ImportInputs, files: FilePlan, change: TreeChange, entry
         files.conflicts.append(SkippedChange(Key(inputs.root, change.path), "it is unmerged in your index"))
         return
     if current == old:
-        files.index_updates.append(IndexUpdate(change.path, current, new))
+        files.index_updates.append(IndexUpdate(inputs.key(change.path).path, current, new))
         return
     side = _resolve_staged(inputs, files, change, current)
     if side not in (None, current):
@@ -166,7 +165,7 @@ def _plan_submodule(inputs: ImportInputs, files: FilePlan, change: TreeChange, f
 def _plan_file(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
     real = inputs.review.real_trees[inputs.root]
     old, new = _sides(change)
-    key, current = Key(inputs.root, change.path), real.entry_at(change.path)
+    key, current = inputs.key(change.path), real.entry_at(change.path)
     data = _current_bytes(inputs, change.path, current)
     if current is None or (current.type is FileType.DIRECTORY and new == NO_ENTRY):
         is_up_to_date = new == NO_ENTRY
@@ -341,7 +340,7 @@ def _plan_folders(inputs: ImportInputs, files: FilePlan, path: bytes, known: set
 def _plan_write(
     inputs: ImportInputs, files: FilePlan, file_change: TreeChange, current: Entry | None, content: tuple[bytes, int]
 ) -> None:
-    key, (new_data, mode) = Key(inputs.root, file_change.path), content
+    key, (new_data, mode) = inputs.key(file_change.path), content
     after = make_entry(inputs, mode, current, new_data)
     change = inputs.tree.changes.get(file_change.path)
     if change is not None and not _is_alike(change, after):
@@ -354,7 +353,10 @@ def _plan_write(
         return
     session_data = inputs.tree.read_current(file_change.path)[1]
     is_whole = session_data == new_data and change.after is not None and not (change.after.mode ^ after.mode) & 0o100
-    files.changes[key] = Change(key, change.kind, change.before, change.after, resolution=resolution)
+    planned = Change(
+        key, change.kind, change.before, change.after, (), change.is_ignored, risks=change.risks, resolution=resolution
+    )
+    files.changes[key] = change if planned == change else planned  # 100,000 more need 17 MB
     if after.type is FileType.SYMLINK:
         files.steps.append(merge_plan.PutEntry(key, after, current))
     elif is_whole and change.after is not None and change.after.mode & 0o777 == after.mode:

@@ -2,6 +2,8 @@
 
 from agent_dev.quick_dataclass import dataclass
 
+NO_ENTRY = (0, "")  # the mode and id of a path that is not in the index
+
 
 @dataclass(frozen=True, slots=True)
 class RefUpdate:

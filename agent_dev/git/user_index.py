@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping
 from functools import partial
+from itertools import chain
 
 from agent_dev.fs import read_regular
 from agent_dev.git import bare
@@ -10,10 +11,9 @@ from agent_dev.git.bare import BareRepository
 from agent_dev.git.conversion import ATTRIBUTES, Conversion, find_conversion
 from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError, parse_split_index
 from agent_dev.git.private_copy import copy_file
-from agent_dev.git.updates import IndexUpdate
+from agent_dev.git.updates import NO_ENTRY, IndexUpdate
 from agent_dev.quick_dataclass import dataclass
 
-NO_ENTRY = (0, "")
 _MAX_SIZE = 1 << 20
 
 
@@ -72,10 +72,10 @@ def _parse_entries(output: bytes, paths: frozenset[bytes]) -> dict[bytes, UserIn
 def update_index(copy: IndexCopy, moves: tuple[IndexUpdate, ...]) -> None:
     """Apply updates to a copy; a path keeps its flags. Raises CommandFailed."""
     repo, env = copy.repo, {"GIT_INDEX_FILE": copy.path}
-    removals = [b"0 %b\t%b\0" % (repo.null_id.encode(), one.path) for one in moves if one.new == NO_ENTRY]
-    additions = [b"%o %b\t%b\0" % (one.new[0], one.new[1].encode(), one.path) for one in moves if one.new != NO_ENTRY]
+    removals = (b"0 %b\t%b\0" % (repo.null_id.encode(), one.path) for one in moves if one.new == NO_ENTRY)
+    additions = (b"%o %b\t%b\0" % (one.new[0], one.new[1].encode(), one.path) for one in moves if one.new != NO_ENTRY)
     args = ("-c", "core.splitIndex=false", "-c", "core.fsync=none", "update-index")  # this copy is made durable later
-    repo.check_output(*args, "-z", "--index-info", stdin=b"".join(removals + additions), env=env)
+    repo.check_output(*args, "-z", "--index-info", stdin=b"".join(chain(removals, additions)), env=env)
     flagged = [(one.path, copy.entries[one.path]) for one in moves if one.new != NO_ENTRY and one.path in copy.entries]
     for flag, paths in (
         ("--skip-worktree", [path for path, entry in flagged if entry.is_skip_worktree]),

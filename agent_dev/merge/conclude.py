@@ -4,7 +4,7 @@ Every step can be repeated after a crash; the `FINISHED` record in the journal c
 """
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import chain
 
 from agent_dev.agent_git import refs
@@ -15,7 +15,7 @@ from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.merge import session_access
 from agent_dev.merge.review import Review, open_review
 from agent_dev.merge_engine import journal_codec, merge_execution, replaced_files, staging, upper_update, whole_directories
-from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind
+from agent_dev.merge_engine.journal import EntryMark, MemberMarks, Operation, OpKind
 from agent_dev.merge_engine.slots import Stage
 from agent_dev.overlay import interpret
 from agent_dev.overlay import lower_snapshot as bases
@@ -129,7 +129,7 @@ def _recorded_earlier(merge: merge_execution.Merge) -> frozenset[Key]:
 
     Recorded again, their new base versions would replace those that an undo restores.
     """
-    earlier = frozenset(merge.journal.applied_ops()) - frozenset(merge.journal.phases[-1].numbers)
+    earlier = merge.journal.applied_ops() - frozenset(merge.journal.phases[-1].numbers)
     if not earlier:
         return frozenset()
     return frozenset(change.key for change in applied_changes(merge, tuple(earlier)) if not change.is_session_only)
@@ -195,11 +195,11 @@ def _current_entries(
 ) -> Iterator[tuple[bytes, Entry | None]]:
     """Yield the entries that a merge left at the paths, and at parent directories that it created or removed."""
     real, base = merge.real_trees[number], review.lower_snapshot.entries(number)
-    recorded, folders = _recorded_marks(merge, number), set[bytes]()
+    mark_of, folders = _recorded_marks(merge), set[bytes]()
     for change in taken:
         path = change.key.path
         folders.update(parents_of(path))
-        now, mark = real.entry_at(path), recorded.get(path)
+        now, mark = real.entry_at(path), mark_of(change.key)
         yield path, now if mark is None or _is_marked(now, mark) else _entry_of(mark)
     for folder in folders - {change.key.path for change in taken}:
         found = real.entry_at(folder)
@@ -215,14 +215,18 @@ def _entry_of(mark: EntryMark) -> Entry:
     return Entry(mark.type, mark.mode, mark.size, mark.inode, mark.mtime, mark.ctime)
 
 
-def _recorded_marks(merge: merge_execution.Merge, number: int) -> dict[bytes, EntryMark]:
-    """Return the marks that the phase recorded at the paths of a root's files: later changes are the user's."""
+def _recorded_marks(merge: merge_execution.Merge) -> Callable[[Key], EntryMark | None]:
+    """Return a function from a key to the mark that the phase recorded of a file there: later changes are the user's."""
     result = merge.journal.phases[-1].result
     found = result.marks if result is not None else {}
     ops = [(merge.journal.ops[one], mark) for one, mark in found.items() if mark is not None]
-    own = ((op.key, mark) for op, mark in ops if op.key.root == number)
-    within = (one for op, _ in ops if op.members and op.key.root == number for one in op.member_marks())
-    return {key.path: mark for key, mark in chain(own, within) if mark.type is FileType.FILE}
+    own, members = {op.key: mark for op, mark in ops}, MemberMarks(op for op, _ in ops)
+
+    def mark_of(key: Key) -> EntryMark | None:
+        mark = members.get(key) or own.get(key)
+        return mark if mark is not None and mark.type is FileType.FILE else None
+
+    return mark_of
 
 
 def _write_state(review: Review, state: str) -> None:
@@ -252,8 +256,9 @@ def _restore_undone(merge: merge_execution.Merge, review: Review) -> bool:
         _restore_to_session(merge, review, number, [op for op in root_ops if op.key not in imported])
         now = {path: real.entry_at(path) for path in (*(op.key.path for op in root_ops), *dropped)}
         now |= {op.key.path: _restored(op, mark, now[op.key.path]) for op, mark in moves if op.key.root == number}
-        now |= {key.path: None for op in root_ops if op.members for key, _ in op.member_marks()}
-        bases.record_undo(review.session.lower_snapshot, merge.id, number, now, _differing_paths(merge, number))
+        within = ((key.path, None) for op in root_ops for key, _ in op.member_marks())
+        restored = chain(((path, entry) for path, entry in now.items()), within)
+        bases.record_undo(review.session.lower_snapshot, merge.id, number, restored, _differing_paths(merge, number))
     _write_state(review, store.WAITING)
     return False
 

@@ -135,14 +135,15 @@ def _read_record(where: CommandContext, merge_id: str, stamp: tuple[int, ...]) -
         return _damaged(where, merge_id, error)
     if journal.header is None or not journal.phases:
         return None
-    everything = _all_changes(where, merge_id, journal)
+    merge = _with_journal(where, merge_id, journal)
+    everything = _all_changes(merge)
     found = MergeRecord(
         merge_id,
         journal.header.session,
         tuple(path for path, _, _ in journal.header.roots),
         journal.header.time,
         len(everything),
-        len(conclude.applied_changes(_with_journal(where, merge_id, journal))),
+        len(conclude.applied_changes(merge)),
         tuple(Counter(str(change.kind) for change in fold_recorded(everything)).items()),
         refs=tuple(one for git in journal.git_updates for one in git.refs),
         is_applied=journal.is_applied,
@@ -161,18 +162,18 @@ def with_changes(where: CommandContext, record: MergeRecord) -> tuple[MergeRecor
         journal = merge_execution.read_journal(f"{where.store.merges}/{record.id}", record.id)
     except RecoveryRequired as error:
         return _damaged(where, record.id, error), ()
-    return record, _all_changes(where, record.id, journal) if journal.phases else ()
+    return record, _all_changes(_with_journal(where, record.id, journal)) if journal.phases else ()
 
 
 def _damaged(where: CommandContext, merge_id: str, error: RecoveryRequired) -> MergeRecord:
     return MergeRecord(merge_id, "", _roots(where, merge_id), id_time_ms(merge_id) * 10**6, problem=error.message)
 
 
-def _all_changes(where: CommandContext, merge_id: str, journal: Journal) -> tuple[Change, ...]:
-    first = journal.phases[0]
+def _all_changes(merge: merge_execution.Merge) -> tuple[Change, ...]:
+    first = merge.journal.phases[0]
     stopped = first.result.stopped if first.result is not None else {}
     numbers = tuple(number for number in first.numbers if number not in stopped)
-    return conclude.applied_changes(_with_journal(where, merge_id, journal), numbers)
+    return conclude.applied_changes(merge, numbers)
 
 
 def _with_journal(where: CommandContext, merge_id: str, journal: Journal) -> merge_execution.Merge:

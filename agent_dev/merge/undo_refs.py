@@ -7,7 +7,7 @@ from agent_dev.agent_git.changes import HEADS
 from agent_dev.errors import CannotMerge, CannotUndo
 from agent_dev.fs.entry import Key
 from agent_dev.git import bare, user_index, user_refs
-from agent_dev.git.updates import GitUpdate, IndexUpdate
+from agent_dev.git.updates import NO_ENTRY, GitUpdate, IndexUpdate
 from agent_dev.git.user_refs import UserGit
 from agent_dev.merge_engine import index_lock, index_operation, merge_execution, pending_marks
 from agent_dev.merge_engine.merge_plan import SkippedChange
@@ -122,7 +122,7 @@ def _moves(
     for one in git.index_updates:
         start, end = (one.old, one.new) if is_forward else (one.new, one.old)
         entry = copy.entries.get(one.path)
-        now = entry.blob if entry is not None else user_index.NO_ENTRY
+        now = entry.blob if entry is not None else NO_ENTRY
         if now == start:
             moves.append(IndexUpdate(one.path, start, end))
         elif now != end:

@@ -7,11 +7,12 @@ operations and ends with a record of its result.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from itertools import chain
 from typing import Any
 
-from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.git.updates import GitUpdate
 from agent_dev.overlay.changes import Change
 from agent_dev.quick_dataclass import dataclass, field, replace
@@ -114,6 +115,22 @@ class Operation:
             for number, ((key, new), digest) in enumerate(zip(self.member_marks(), digests, strict=True))
         )
         return replace(self, members=(), is_auxiliary=True), *more
+
+
+class MemberMarks:
+    """The marks of the entries in whole directories, without a key for each: 100,000 would need 13 MB."""
+
+    def __init__(self, ops: Iterable[Operation]) -> None:
+        self._marks = {op.key: dict(op.members) for op in ops if op.members}
+
+    def get(self, key: Key) -> EntryMark | None:
+        """Return the mark of the entry at a path in a whole directory; None for a path outside all, and for one itself."""
+        if self._marks:
+            for folder in parents_of(key.path):
+                marks = self._marks.get(Key(key.root, folder))
+                if marks is not None:
+                    return marks.get(key.path[len(folder) + 1 :])
+        return None
 
 
 class OpProgress(StrEnum):
@@ -260,6 +277,15 @@ class Intent:
     git_updates: tuple[GitUpdate, ...] = ()
 
 
+def _joined(updates: tuple[GitUpdate, ...], more: Iterable[GitUpdate]) -> tuple[GitUpdate, ...]:
+    """Return git updates and more of them; those of one repository are joined."""
+    found = {one.folder: one for one in updates}
+    for one in more:
+        known = found.get(one.folder)
+        found[one.folder] = one if known is None else replace(known, index_updates=known.index_updates + one.index_updates)
+    return tuple(found.values())
+
+
 class NextAction(StrEnum):
     """The action that a journal requires before any other change of its tree."""
 
@@ -314,8 +340,13 @@ class Journal:
             changes=self.changes + intent.changes,
             kept={**self.kept, **intent.kept} if intent.kept else self.kept,
             implying=tuple(op for op in ops if op.members) if intent.implied else (),
-            git_updates=intent.git_updates,
+            git_updates=_joined(self.git_updates, intent.git_updates),
         )
+
+    def with_members(self, number: int, members: tuple[tuple[bytes, EntryMark], ...]) -> "Journal":
+        """Return the journal with more content of a whole directory that is not applied yet."""
+        op = replace(self.ops[number], members=self.ops[number].members + members)
+        return replace(self, ops=(*self.ops[:number], op, *self.ops[number + 1 :]))
 
     def implied_files(self) -> Iterator[tuple[Key, FileType]]:
         """Yield the files of whole directories that have no row: they are new, and were applied unchanged."""
@@ -391,14 +422,15 @@ class Journal:
         """Return whether a run moves the user's refs: only the first one in its direction does."""
         return bool(self.git_updates) and self.is_applied != is_forward
 
-    def applied_ops(self) -> frozenset[int]:
+    def applied_ops(self) -> AbstractSet[int]:
         """Return the numbers of the operations that are applied, according to the completed phases."""
         after: set[int] = set()
         for phase in self.phases:
             if phase.result is not None:
-                moved = set(phase.numbers) - phase.result.stopped.keys()
-                after = after | moved if phase.is_forward else after - moved
-        return frozenset(after)
+                stopped = phase.result.stopped
+                moved = (number for number in phase.numbers if number not in stopped)
+                (after.update if phase.is_forward else after.difference_update)(moved)
+        return after
 
     def known_marks(self) -> dict[int, EntryMark | None]:
         """Return the marks at the operations' paths when each was last run to completion."""

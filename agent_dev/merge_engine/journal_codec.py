@@ -6,14 +6,14 @@ so a missing, duplicate or misplaced line is detected as damage too.
 
 import json
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import file_digest
 from io import BufferedReader, BytesIO
 from sys import intern
 from typing import Any, TypeVar
 
 from agent_dev.fs.entry import MODES, Entry, FileType, Key
-from agent_dev.git.updates import GitUpdate, IndexUpdate, RefUpdate
+from agent_dev.git.updates import NO_ENTRY, GitUpdate, IndexUpdate, RefUpdate
 from agent_dev.merge_engine.journal import (
     EntryMark,
     Intent,
@@ -85,14 +85,17 @@ def intent_records(intent: Intent) -> Iterator[dict[str, Any]]:
     """Yield the records of what a merge will do; once a phase begins after the last one, any operation may have run."""
     for part in _parts(intent.ops):
         yield {"record": "intent", "ops": list(map(_op_row, part)), "rows": []}
+    for number, op in enumerate(intent.ops):
+        for start in range(PART, len(op.members), PART):
+            yield {"record": "members", "op": number, "members": op.members[start : start + PART]}
     for changes in _parts(intent.changes):
         rows = [{**_change_row(change), **intent.kept.get(change.key, {})} for change in changes]
         yield {"record": "intent", "ops": [], "rows": rows}
-    end: dict[str, Any] = {"implies": intent.implied} if intent.implied else {}
-    if intent.git_updates:
-        end["git"] = [_git_row(one) for one in intent.git_updates]
-    if end or not (intent.ops or intent.changes):
-        yield {"record": "intent", "ops": [], "rows": [], **end}
+    for git in intent.git_updates:
+        for entries in [*_parts(git.index_updates)] or [()]:
+            yield {"record": "intent", "ops": [], "rows": [], "git": [_git_row(git, entries)]}
+    if intent.implied or not (intent.ops or intent.changes or intent.git_updates):
+        yield {"record": "intent", "ops": [], "rows": [], **({"implies": intent.implied} if intent.implied else {})}
 
 
 def _parts(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
@@ -119,14 +122,14 @@ def _change(row: Mapping[str, Any]) -> Change:
     )
 
 
-def _git_row(git: GitUpdate) -> dict[str, Any]:
+def _git_row(git: GitUpdate, index_updates: Iterable[IndexUpdate]) -> dict[str, Any]:
     return {
         "folder": git.folder,
         "git": git.program,
         "environ": git.environ,
         "refs": [[one.name, one.old, one.new] for one in git.refs],
         "index": git.index_operation,
-        "entries": [[_text(one.path), *one.old, *one.new] for one in git.index_updates],
+        "entries": [[_text(one.path), *one.old, *one.new] for one in index_updates],
         "root": git.root,
         "branch": git.imported_branch,
         "commits": git.imported_commits,
@@ -135,7 +138,8 @@ def _git_row(git: GitUpdate) -> dict[str, Any]:
 
 
 def _git(row: Mapping[str, Any]) -> GitUpdate:
-    entries = (IndexUpdate(_bytes(path), (int(a), str(b)), (int(c), str(d))) for path, a, b, c, d in row["entries"])
+    root = int(row.get("root", 0))
+    entries = (IndexUpdate(_key(root, path).path, _blob(a, b), _blob(c, d)) for path, a, b, c, d in row["entries"])
     return GitUpdate(
         str(row["folder"]),
         str(row["git"]),
@@ -143,11 +147,15 @@ def _git(row: Mapping[str, Any]) -> GitUpdate:
         tuple(RefUpdate(str(name), str(old), str(new)) for name, old, new in row["refs"]),
         int(row["index"]),
         tuple(entries),
-        root=int(row.get("root", 0)),
+        root=root,
         imported_branch=(str(row.get("branch", ("", ""))[0]), str(row.get("branch", ("", ""))[1])),
         imported_commits=tuple(map(str, row.get("commits", ()))),
         declined_commits=tuple(map(str, row.get("declined", ()))),
     )
+
+
+def _blob(mode: int, oid: str) -> tuple[int, str]:
+    return (int(mode), str(oid)) if mode else NO_ENTRY
 
 
 def phase_record(phase: Phase) -> dict[str, Any]:
@@ -239,7 +247,7 @@ def _op_row(op: Operation) -> list[Any]:
         op.digest,
         int(op.is_auxiliary),
     ]
-    return [*row, op.members, op.attributes_digest] if op.members or op.attributes_digest else row
+    return [*row, op.members[:PART], op.attributes_digest] if op.members or op.attributes_digest else row
 
 
 def _mark_row(mark: EntryMark | None) -> list[Any] | None:
@@ -281,6 +289,46 @@ def _decode(file: BufferedReader | BytesIO) -> Journal:
     return journal
 
 
+def read_applied_updates(file: BufferedReader | BytesIO) -> tuple[GitUpdate, ...]:
+    """Return a merge's git updates, none unless it is applied. Raises CorruptJournalError.
+
+    Operations, which may be 100,000, are not decoded.
+    """
+    journal, chain = Journal(), 0
+    for complete in file:
+        line = complete.removesuffix(b"\n")
+        if not _is_intact(line, chain):
+            if line is not complete:
+                raise CorruptJournalError("a line is damaged")
+            break
+        chain = line_checksum(line)
+        if line.startswith(_PHASE_RECORDS, 9) or b'"git":' in line:
+            journal = _with_updates_or_phase(journal, line[9:])
+    return journal.git_updates if journal.is_applied else ()
+
+
+_PHASE_RECORDS = tuple(b'{"record":"%b"' % kind for kind in (b"phase", b"instead", b"reached", b"back"))
+
+
+def _with_updates_or_phase(journal: Journal, body: bytes) -> Journal:
+    try:
+        record = json.loads(body)
+        match record["record"]:
+            case "intent":
+                rows = ({**row, "entries": ()} for row in _list(record.get("git")))
+                return journal.with_intent(Intent((), git_updates=tuple(map(_git, rows))))
+            case "phase" | "instead":
+                return journal.with_phase(Phase(record["why"], (), bool(record["forward"])))
+            case "reached":
+                return journal.with_result(PhaseResult())
+            case "back":
+                return journal.without_last_phase()
+            case _:
+                return journal
+    except (KeyError, TypeError, ValueError, IndexError) as error:
+        raise CorruptJournalError(f"a line is invalid ({error})") from error
+
+
 def with_line(journal: Journal, line: bytes | memoryview) -> Journal:
     """Return a journal's state after another line, without its newline. Raises CorruptJournalError."""
     record = _record(line, journal.checksum)
@@ -305,12 +353,15 @@ def inspect(file: BufferedReader | BytesIO) -> tuple[int, bool, int]:
     return length, bool(length) and lacks_end, journal.checksum
 
 
+def _is_intact(line: bytes | memoryview, chain: int) -> bool:
+    return line[:9] == b"%08x " % zlib.crc32(memoryview(line)[9:], chain)
+
+
 def _record(line: bytes | memoryview, chain: int) -> dict[str, Any] | None:
-    body = memoryview(line)[9:]
-    if line[:9] != b"%08x " % zlib.crc32(body, chain):
+    if not _is_intact(line, chain):
         return None
     try:
-        found = json.loads(str(body, "ascii"))
+        found = json.loads(str(memoryview(line)[9:], "ascii"))
     except ValueError:
         return None
     return found if isinstance(found, dict) else None
@@ -318,7 +369,7 @@ def _record(line: bytes | memoryview, chain: int) -> dict[str, Any] | None:
 
 def _after(journal: Journal, record: dict[str, Any]) -> Journal:
     kind = record["record"]
-    if (kind == "begin") != (journal.header is None) or (kind in ("intent", "adopt") and journal.phases_begun):
+    if (kind == "begin") != (journal.header is None) or (kind in ("intent", "members", "adopt") and journal.phases_begun):
         raise CorruptJournalError(f"a record `{kind}` is misplaced")
     act = _RECORDS.get(kind)
     if act is None:
@@ -345,6 +396,13 @@ def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:
     }
     git = tuple(map(_git, _list(record.get("git"))))
     return journal.with_intent(Intent(tuple(map(_op, record["ops"])), changes, kept, int(record.get("implies", 0)), git))
+
+
+def _with_members(journal: Journal, record: dict[str, Any]) -> Journal:
+    number = int(record["op"])
+    if not 0 <= number < len(journal.ops) or not journal.ops[number].members:
+        raise CorruptJournalError("an entry has content that is not a whole directory")
+    return journal.with_members(number, _members(record["members"]))
 
 
 def _list(value: Any) -> list[Any]:
@@ -459,7 +517,7 @@ def _with_locked(journal: Journal, _record: dict[str, Any]) -> Journal:
 
 def _op(row: list[Any]) -> Operation:
     act, root, path, slot, new, old, digest, is_loose, *rest = row
-    whole = tuple((_bytes(below), _required_mark(_mark(one))) for below, one in rest[0]) if rest else ()
+    whole = _members(rest[0]) if rest else ()
     attributes_digest = str(rest[1]) if len(rest) > 1 else ""
     return Operation(
         OpKind(act),
@@ -472,6 +530,10 @@ def _op(row: list[Any]) -> Operation:
         whole,
         attributes_digest,
     )
+
+
+def _members(rows: Iterable[Any]) -> tuple[tuple[bytes, EntryMark], ...]:
+    return tuple((_bytes(path), _required_mark(_mark(row))) for path, row in rows)
 
 
 def _required_mark(mark: EntryMark | None) -> EntryMark:
@@ -497,6 +559,7 @@ _RECORDS: dict[str, Callable[[Journal, dict[str, Any]], Journal]] = {
     "begin": _with_begin,
     "adopt": _with_adopted,
     "intent": _with_intent,
+    "members": _with_members,
     "phase": _with_phase,
     "instead": _with_phase,
     "parted": _with_parts,

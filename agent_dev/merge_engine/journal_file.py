@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from agent_dev.fs import durable
+from agent_dev.git.updates import GitUpdate
 from agent_dev.merge_engine import journal_codec
 from agent_dev.merge_engine.journal import Journal, MergeHeader
 from agent_dev.session.store import Store
@@ -90,6 +91,12 @@ def read_journal(folder: str) -> Journal:
             return journal_codec.decode(file)
     except FileNotFoundError:
         return Journal()
+
+
+def read_applied_updates(folder: str) -> tuple[GitUpdate, ...]:
+    """Return the git updates of a merge, none unless it is applied. Raises CorruptJournalError or OSError."""
+    with open(f"{folder}/{FILE_NAME}", "rb") as file:
+        return journal_codec.read_applied_updates(file)
 
 
 def read_header(folder: str) -> MergeHeader | None:

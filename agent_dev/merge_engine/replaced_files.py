@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Collection
+from collections.abc import Set as AbstractSet
 
 from agent_dev.fs import acl, dir_tree, durable
 from agent_dev.fs.entry import FileType
@@ -120,7 +121,7 @@ def _stopped_operations(merge: Merge) -> Collection[int]:
     return last.stopped if last is not None else ()
 
 
-def _is_users(merge: Merge, number: int, done: frozenset[int]) -> bool:
+def _is_users(merge: Merge, number: int, done: AbstractSet[int]) -> bool:
     """Return whether the slot of a stopped operation has a save of the user that could not be moved back."""
     one = _slot(merge, number, done)
     stage = merge.stages[one.op.key.root]
@@ -128,7 +129,7 @@ def _is_users(merge: Merge, number: int, done: frozenset[int]) -> bool:
     return entry is not None and not (one.wanted is not None and one.wanted.matches(entry))
 
 
-def _slot(merge: Merge, number: int, done: frozenset[int]) -> _Slot:
+def _slot(merge: Merge, number: int, done: AbstractSet[int]) -> _Slot:
     is_done = number in done
     return _Slot(merge.journal.ops[number], is_done, is_done or number in merge.journal.replaced)
 

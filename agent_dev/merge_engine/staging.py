@@ -8,7 +8,7 @@ from agent_dev.errors import CannotMerge
 from agent_dev.fs import acl, dir_tree, disk_space, durable
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge_engine import journal_codec, lfs_objects, upper_update, whole_directories
-from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, entry_mark
+from agent_dev.merge_engine.journal import EntryMark, MemberMarks, Operation, OpKind, entry_mark
 from agent_dev.merge_engine.merge_execution import Merge
 from agent_dev.merge_engine.merge_plan import (
     SPECIAL_BITS,
@@ -79,7 +79,8 @@ class _Staging:
         self.kept: SavedSlots = {}
         self.adopted: list[tuple[int, PutEntry, str]] = []  # index in `rest`, step, slot
         self.wholes: list[tuple[whole_directories.WholeDirectory, str]] = []  # and their slots
-        self._whole_members: set[Key] = set()  # paths inside them
+        self._whole_keys: set[Key] = set()
+        self._members = MemberMarks(())  # of the whole directories
         self.asides: dict[int, Stage] = {}
         self.results = TextWriter(merge.folder)
 
@@ -90,9 +91,9 @@ class _Staging:
                 for one in whole_directories.find_whole_directories(plan, root, self._uppers[root], self._merge.real_trees[root]):
                     slot = self._slot()
                     self.wholes.append((one, slot))
-                    op = Operation(OpKind.ATTACH, one.key, slot, one.mark, members=one.members)
-                    self.folders.append(op)
-                    self._whole_members |= {one.key, *(key for key, _ in op.member_marks())}
+                    self.folders.append(Operation(OpKind.ATTACH, one.key, slot, one.mark, members=one.members))
+        self._whole_keys = {op.key for op in self.folders}
+        self._members = MemberMarks(self.folders)
 
     def _slot(self) -> str:
         self._count += 1
@@ -104,7 +105,7 @@ class _Staging:
         return stage
 
     def add(self, step: Step) -> None:
-        if step.key in self._whole_members:
+        if step.key in self._whole_keys or self._members.get(step.key) is not None:
             return
         match step:
             case MakeDirectory():

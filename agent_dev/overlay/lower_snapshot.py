@@ -73,7 +73,7 @@ def record_merge(
     merged = _merged_or_none(folder)
     if merged is None:
         return
-    rest, changed = merged.get(str(root), {}), rows_before_merge.Rows()
+    rest, changed = merged.get(str(root), {}), dict[bytes, bytes]()
 
     def merged_rows() -> Iterator[tuple[str, bytes]]:
         for path, entry in now:
@@ -83,7 +83,7 @@ def record_merge(
                 row = row_of(WalkedEntry(path, replace(entry, size=len(data), mode=mode, inode=0, ctime=0)), _store(folder, data))
             name, before = os.fsdecode(path), base.row(root, path)
             if before != row:  # equal rows were recorded before a crash
-                changed[name] = _encoded(before)
+                changed[path] = _encoded(before)
             rest.pop(name, None)
             yield name, _encoded(row)
         yield from rest.items()
@@ -150,7 +150,9 @@ def _with_settings(entry: Entry, previous: "Row | None") -> Entry:
     return replace(entry, mode=base.mode, attributes=base.attributes, ctime=0)
 
 
-def record_undo(folder: str, merge_id: str, root: int, now: dict[bytes, Entry | None], theirs: frozenset[bytes]) -> None:
+def record_undo(
+    folder: str, merge_id: str, root: int, now: Iterable[tuple[bytes, Entry | None]], theirs: frozenset[bytes]
+) -> None:
     """Record that an undo restored some paths of a root, with new inodes or times.
 
     Their stored base versions stay valid, even if a resumed session has taken a new snapshot. `theirs`: paths that differed from
@@ -158,21 +160,48 @@ def record_undo(folder: str, merge_id: str, root: int, now: dict[bytes, Entry | 
     """
     data = read_manifest(folder, with_merged=False)
     table = data["roots"][root] if data is not None and root < len(data["roots"]) else None
-    merged, before = _merged_or_none(folder), rows_before_merge.stored_rows(folder, merge_id, root)
-    if merged is None:
-        return
-    rows = merged.setdefault(str(root), {})
-    for path, entry in now.items():
+    before = rows_before_merge.stored_rows(folder, merge_id, root)
+    restored: dict[str, bytes | None] = {}  # None: no row any more
+    for path, entry in now:
         name = os.fsdecode(path)
-        previous = _decoded_row(before[name]) if name in before else None
-        if name in before and (path in theirs or (previous is not None and not previous[INODE])):
-            rows[name] = before[name]
-        elif path in theirs:
-            rows.pop(name, None)
+        known = before.pop(name, None)
+        previous = _decoded_row(known) if known is not None else None
+        if path in theirs or (previous is not None and not previous[INODE]):
+            restored[name] = known
         else:
             stored = str(previous[STORED]) if previous is not None else table.content_location(path) if table else ""
-            rows[name] = _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
-    _write_merged(folder, merged)
+            restored[name] = _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
+    del before  # it may be large
+    try:
+        rows_before_merge.replace_file(folder, _MERGED, _with_rows(folder, str(root), restored))
+    except ValueError:
+        return  # damaged: the file is kept, as in `_merged_or_none`
+
+
+def _with_rows(folder: str, root: str, rows: "dict[str, bytes | None]") -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
+    """Yield the rows that merges have changed while they are read, with other rows for some paths of a root (None: no row).
+
+    Raises ValueError for a damaged file.
+    """
+    try:
+        with open(f"{folder}/{_MERGED}", "rb") as file:
+            objects = raw_json.iterate(file.read())
+    except FileNotFoundError:
+        objects = iter(())  # nothing was merged since the snapshot
+    is_there = False
+    for name, known in objects:
+        is_there = is_there or name == root
+        yield name, _replaced(known, rows) if name == root else known
+    if not is_there:
+        yield root, _replaced((), rows)
+
+
+def _replaced(known: Iterable[tuple[str, bytes]], rows: "dict[str, bytes | None]") -> Iterator[tuple[str, bytes]]:
+    for path, old in known:
+        row = rows.pop(path, old)
+        if row is not None:
+            yield path, row
+    yield from ((path, row) for path, row in rows.items() if row is not None)
 
 
 def drop_unmerged_contents(folder: str) -> None:
@@ -202,7 +231,7 @@ def _merged(folder: str) -> "dict[str, rows_before_merge.Rows]":
     """Return the rows that merges have changed, by root and path, as JSON. Raises ValueError for a damaged file."""
     try:
         with open(f"{folder}/{_MERGED}", "rb") as file:
-            return raw_json.loads(file.read(), 2)
+            return raw_json.loads(file.read())
     except FileNotFoundError:
         return {}  # nothing was merged since the snapshot
 

@@ -21,54 +21,79 @@ NULL = b"null"
 _BATCH = 1000  # members that are written at once
 
 
-def loads(data: bytes, depth: int) -> "dict[str, Any]":
-    """Return the objects of a file; the values of those at `depth` (1: the outermost) are the bytes of their JSON text.
+def loads(data: bytes) -> "dict[str, dict[str, bytes]]":
+    """Return the objects of a file; their values are the bytes of their JSON text.
 
     Raises ValueError for a wrong checksum or another text.
     """
+    return {name: dict(rows) for name, rows in iterate(data)}
+
+
+def iterate(data: bytes) -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
+    """Yield the objects of a file, with their members, as `loads` would return them, while they are read.
+
+    Raises ValueError, before the first one for a wrong checksum.
+    """
     text = checksummed_json.verify(data).decode("ascii")
     del data  # may be large
-    return read_members(text, checksummed_json.HEAD_SIZE - 1, depth)
+    return _objects(text)
 
 
-def read_members(text: str, at: int, depth: int) -> "dict[str, Any]":
-    """Return the members of an object after its brace, or a comma, at a position; only closing braces may follow it.
+def _objects(text: str) -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
+    at = checksummed_json.HEAD_SIZE - 1
+    while text[at : at + 1] == ",":
+        name, at = _name(text, at + 1)
+        if text[at : at + 1] != "{":
+            raise ValueError("not an object")
+        ends: list[int] = []
+        rows = _members_of(text, at, ends)
+        yield name, rows
+        for _ in rows:
+            pass
+        [at] = ends
+    if text[at:] != "}":
+        raise ValueError("more than one JSON value")
+
+
+def read_members(text: str, at: int) -> "dict[str, bytes]":
+    """Return the members of an object whose brace is at a position, as JSON; only closing braces may follow it.
 
     Raises ValueError.
     """
-    try:
-        found, end = _read_members(text, at, depth)
-    except IndexError:
-        raise ValueError("truncated") from None
-    if not text.startswith("}" * (len(text) - end), end):
+    ends: list[int] = []
+    found = dict(_members_of(text, at, ends))
+    if not text.startswith("}" * (len(text) - ends[0]), ends[0]):
         raise ValueError("more than one JSON value")
     return found
 
 
-def _read_members(text: str, at: int, depth: int) -> "tuple[dict[str, Any], int]":
-    """Return the members after the brace or the comma at a position, and the end of their object."""
-    found: dict[str, Any] = {}
+def _members_of(text: str, at: int, ends: "list[int]") -> "Iterator[tuple[str, bytes]]":
+    """Yield the members of an object whose brace is at a position, and append its end to `ends`. Raises ValueError."""
+    if text.startswith("{}", at):
+        ends.append(at + 2)
+        return
     while True:
-        name, at = fast_json.scan(text, at + 1)
-        if not isinstance(name, str) or text[at] != ":":
-            raise ValueError("not a member of an object")
-        found[name], at = _read_value(text, at + 1, depth)
-        if text[at] != ",":
+        name, at = _name(text, at + 1)
+        if text.startswith("null", at):
+            value, at = NULL, at + 4
+        else:
+            start = at
+            _, at = fast_json.scan(text, start)
+            value = text[start:at].encode("ascii")
+        yield name, value
+        if text[at : at + 1] != ",":
             break
-    if text[at] != "}":
+    if text[at : at + 1] != "}":
         raise ValueError("an object without an end")
-    return found, at + 1
+    ends.append(at + 1)
 
 
-def _read_value(text: str, start: int, depth: int) -> "tuple[dict[str, Any] | bytes, int]":
-    if depth == 1:
-        _, end = fast_json.scan(text, start)
-        return text[start:end].encode("ascii"), end
-    if text.startswith("{}", start):
-        return {}, start + 2
-    if text[start] != "{":
-        raise ValueError("not an object")
-    return _read_members(text, start, depth - 1)
+def _name(text: str, at: int) -> "tuple[str, int]":
+    """Return the name of a member at a position, and the position of its value."""
+    name, at = fast_json.scan(text, at)
+    if not isinstance(name, str) or text[at : at + 1] != ":":
+        raise ValueError("not a member of an object")
+    return name, at + 1
 
 
 def replace_file(path: str, tree: "Tree", prepare_replacement: "Callable[[], None]") -> None:

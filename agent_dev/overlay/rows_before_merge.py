@@ -1,6 +1,7 @@
 """The rows of a lower snapshot before a merge. An undo restores them, even if a resumed session has taken a new snapshot."""
 
 import os
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import durable
@@ -14,17 +15,23 @@ _EDITED = "edited-"  # prefix of a root's number
 Rows = dict[str, bytes]  # by path, as JSON; null for a path that did not exist
 
 
-def store_rows(folder: str, merge_id: str, root: int, rows: Rows, edited: "Container[bytes]" = frozenset()) -> None:
-    """Store the rows that a snapshot had for some paths, durable on return. Raises OSError.
+def store_rows(
+    folder: str, merge_id: str, root: int, rows: "dict[bytes, bytes]", edited: "Container[bytes]" = frozenset()
+) -> None:
+    """Store the rows that a snapshot had for some paths, as JSON, durable on return. Raises OSError.
 
     `edited`: paths that the user had changed before the merge.
     """
     if not rows:
         return
-    own: dict[str, Any] = _read(folder, merge_id)
-    own.setdefault(str(root), {}).update(rows)
-    own.setdefault(_EDITED + str(root), {}).update({path: raw_json.NULL for path in rows if os.fsencode(path) in edited})
-    replace_file(folder, FILE_PREFIX + merge_id, own)
+    tree: dict[str, Any] = _read(folder, merge_id)
+    new = {str(root): rows, _EDITED + str(root): {path: raw_json.NULL for path in rows if path in edited}}
+    for name, more in new.items():
+        known = tree.get(name, {})
+        for path in more if known else ():
+            known.pop(os.fsdecode(path), None)
+        tree[name] = chain(known.items(), ((os.fsdecode(path), row) for path, row in more.items()))
+    replace_file(folder, FILE_PREFIX + merge_id, tree)
 
 
 def replace_file(folder: str, name: str, tree: "raw_json.Tree", prepare_replacement: "Callable[[], None]" = lambda: None) -> None:
@@ -67,6 +74,6 @@ def _read(folder: str, merge_id: str) -> dict[str, Rows]:
     """Return what was stored for a merge, by root."""
     try:
         with open(f"{folder}/{FILE_PREFIX}{merge_id}", "rb") as file:
-            return raw_json.loads(file.read(), 2)
+            return raw_json.loads(file.read())
     except (OSError, ValueError):
         return {}  # nothing was merged yet

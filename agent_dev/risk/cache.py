@@ -108,7 +108,7 @@ def _read(path: str, version: str) -> dict[str, bytes]:
             return {}
         text = body.decode("ascii")
         del body  # it is large
-        return raw_json.read_members(text, len(head), 1)
+        return raw_json.read_members(text, len(head))
     except (OSError, ValueError):
         return {}
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from agent_dev.overlay import lower_snapshot
+from agent_dev.fs import checksummed_json
+from agent_dev.overlay import lower_snapshot, raw_json, rows_before_merge
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.overlay.lower_snapshot_request import PriorChanges
 from tests.disk.overlay.snapshot_world import taken
@@ -60,3 +61,57 @@ def test_updates_of_a_merge_stay_where_the_agent_hides_the_path(root: Path) -> N
     one = taken(root, touched=(PriorChanges(hiding=(b"sub",), paths=frozenset((b"sub",))),))
 
     assert b"sub/b.txt" not in one.entries(0)
+
+
+def test_an_undo_restores_the_rows_that_a_merge_has_changed(root: Path) -> None:
+    folder = str(root.parent / "base")
+    (root.parent / "second").mkdir()
+    before = dict(taken(root, roots=(str(root), str(root.parent / "second"))).entries(0).items())
+    edited, removed = root / "a.txt", root / "sub/b.txt"
+    edited.write_bytes(b"merged\n")
+    removed.unlink()
+    (root / "new").write_bytes(b"new\n")
+    (root / "other").write_bytes(b"of another merge\n")
+    now = [(path, trees.entry_on_disk(root / os.fsdecode(path))) for path in (b"a.txt", b"sub/b.txt", b"new")]
+    lower_snapshot.record_merge(LowerSnapshot(folder), "1", 0, now)
+    lower_snapshot.record_merge(LowerSnapshot(folder), "2", 0, [(b"other", trees.entry_on_disk(root / "other"))])
+    lower_snapshot.record_merge(LowerSnapshot(folder), "3", 1, [(b"a.txt", None)])
+    again = trees.entry_on_disk(root / "other")
+    lower_snapshot.record_undo(folder, "1", 0, [(b"a.txt", again), (b"sub/b.txt", again), (b"new", None)], frozenset())
+    after = dict(LowerSnapshot(folder).entries(0).items())
+
+    assert after.pop(b"other") == again
+    assert {path for path, entry in after.items() if entry != before[path]} == {b"a.txt", b"sub/b.txt"}
+    assert after.keys() == before.keys()
+    assert all(after[path].inode == again.inode for path in (b"a.txt", b"sub/b.txt"))
+    assert raw_json.loads((root.parent / "base/merged").read_bytes())["1"] == {"a.txt": raw_json.NULL}
+
+
+def test_an_undo_without_rows_of_a_merge_records_the_entries(root: Path) -> None:
+    folder = str(root.parent / "base")
+    before = set(taken(root).entries(0))
+    lower_snapshot.record_undo(folder, "1", 0, [(b"sub/b.txt", None)], frozenset((b"a.txt",)))
+    assert before - set(LowerSnapshot(folder).entries(0)) == {b"sub/b.txt"}
+
+
+@pytest.mark.parametrize("text", [b"{}", b'{"0":{"a.txt":null}', b'{"0":[]}', b'{"0":{"a.txt":null},'])
+def test_an_undo_keeps_damaged_rows_of_merges(root: Path, text: bytes) -> None:
+    """Without the file, the base would be wrong instead of unknown."""
+    taken(root)
+    path = root.parent / "base/merged"
+    for damaged in (text, checksummed_json.add_checksum(text)):
+        path.write_bytes(damaged)
+        lower_snapshot.record_undo(str(path.parent), "1", 0, [(b"sub/b.txt", None)], frozenset())
+        assert path.read_bytes() == damaged
+
+
+def test_rows_before_a_merge_are_stored_in_two_steps(tmp_path: Path) -> None:
+    """A merge that continues after a crash stores the rows of the remaining paths."""
+    folder = str(tmp_path)
+    rows_before_merge.store_rows(folder, "s.1", 0, {b"a": b"[1]", b"\xff": b"[2]"}, {b"a"})
+    rows_before_merge.store_rows(folder, "s.1", 0, {b"\xff": b"[3]", b"b": b"null"}, {b"b"})
+    rows_before_merge.store_rows(folder, "s.1", 1, {b"a": b"[4]"})
+    assert rows_before_merge.stored_rows(folder, "s.1", 0) == {"a": b"[1]", "\udcff": b"[3]", "b": raw_json.NULL}
+    assert rows_before_merge.stored_rows(folder, "s.1", 1) == {"a": b"[4]"}
+    assert rows_before_merge.edited(folder, 0, 0) == {"a": b"[1]", "b": raw_json.NULL}
+    assert rows_before_merge.edited(folder, 1, 0) == {}

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from agent_dev.fs.entry import Entry, FileType, Key
-from agent_dev.git.updates import GitUpdate, RefUpdate
+from agent_dev.git.updates import NO_ENTRY, GitUpdate, IndexUpdate, RefUpdate
 from agent_dev.merge_engine import journal_codec
 from agent_dev.merge_engine.journal import (
     EntryMark,
     Intent,
     Journal,
+    MemberMarks,
     MergeHeader,
     NextAction,
     Operation,
@@ -115,6 +116,64 @@ def test_the_count_of_implied_changes_and_git_updates_end_an_intent(monkeypatch:
 
     assert (printed.ops, printed.implying, printed.git_updates) == ((folder, *OPS), (folder,), (git,))
     assert [*printed.implied_files()] == [(Key(0, b"w/in"), FileType.FILE)]
+
+
+MEMBERS = tuple((b"in/%d" % number, replace(entry_mark(NEW), inode=number)) for number in range(5))
+WHOLE = Operation(OpKind.ATTACH, Key(0, b"w"), "9", FOLDER, members=MEMBERS)
+INDEX = tuple(IndexUpdate(b"%d" % number, NO_ENTRY, (0o100644, "2" * 40)) for number in range(5))
+GIT = tuple(
+    GitUpdate(f"/{name}/.git", "git", (), (RefUpdate("refs/heads/x", "", "1" * 40),), index_updates=INDEX) for name in ("r", "s")
+)
+
+
+@pytest.mark.parametrize("part", [1, 2, 4, 5, 1000])
+def test_members_and_index_updates_come_in_parts(monkeypatch: pytest.MonkeyPatch, part: int) -> None:
+    monkeypatch.setattr(journal_codec, "PART", part)
+    records = (*intent_records(Intent((WHOLE, *OPS), CHANGES, KEPT, 5, GIT)),)
+    printed = decode(written(begin_record(BEGIN), *records))
+
+    assert (printed.ops, printed.implying, printed.git_updates) == ((WHOLE, *OPS), (WHOLE,), GIT)
+    assert all(len(one.get("members", ())) <= part for one in records)
+    assert all(len(git["entries"]) <= part for one in records for git in one.get("git", ()))
+
+
+def test_members_without_a_whole_directory_are_damage() -> None:
+    more = {"record": "members", "op": 0, "members": MEMBERS}
+    with pytest.raises(CorruptJournalError, match="not a whole directory"):
+        decode(written(*BEGUN, more))
+    with pytest.raises(CorruptJournalError, match="misplaced"):
+        decode(
+            written(begin_record(BEGIN), *intent_records(Intent((WHOLE,))), phase_record(replace(FORWARD, numbers=(0,))), more)
+        )
+
+
+def test_the_git_updates_of_an_applied_merge_are_read_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """After any line, and after a cut in the middle of any line, they are those of the whole journal."""
+    monkeypatch.setattr(journal_codec, "PART", 2)
+    intent = intent_records(Intent((WHOLE, *OPS), CHANGES, KEPT, 5, GIT))
+    ended = reached_records(PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None}))
+    undo = (phase_record(UNDO), *reached_records(PhaseResult({}, {})), FINISHED)
+    data = written(begin_record(BEGIN), *intent, phase_record(FORWARD), *ended, FINISHED, *undo, phase_record(FORWARD), BACK)
+    seen = set()
+    for end in {*range(0, len(data), 37), *(at + 1 for at, byte in enumerate(data) if byte == ord("\n"))}:
+        journal = decode(data[:end])
+        updates = tuple(replace(one, index_updates=()) for one in journal.git_updates) if journal.is_applied else ()
+        assert journal_codec.read_applied_updates(BytesIO(data[:end])) == updates
+        seen.add(updates)
+    assert len(seen) == 2
+    with pytest.raises(CorruptJournalError):
+        journal_codec.read_applied_updates(BytesIO(data.replace(b'"forward":true', b'"forward":null', 1)))
+    with pytest.raises(CorruptJournalError, match="invalid"):
+        journal_codec.read_applied_updates(BytesIO(written(begin_record(BEGIN), {"record": "back"})))
+
+
+def test_a_member_of_a_whole_directory_is_found_by_its_key() -> None:
+    marks = MemberMarks((WHOLE, *OPS, replace(WHOLE, key=Key(1, b"a/b"))))
+    assert [marks.get(Key(0, b"w/" + path)) for path, _ in MEMBERS] == [mark for _, mark in MEMBERS]
+    assert marks.get(Key(1, b"a/b/in/3")) == MEMBERS[3][1]
+    for key in (WHOLE.key, Key(0, b"w/in"), Key(1, b"w/in/3"), Key(0, b"a/b/in/3"), Key(0, b"in/3"), Key(0, b"ww/in/3"), KEY):
+        assert marks.get(key) is None, key
+    assert MemberMarks(OPS).get(KEY) is None
 
 
 def test_entries_restored_by_reverting_a_phase_are_known() -> None:
