@@ -136,10 +136,7 @@ def _take(folder: str, trees: dict[str, str], reason: tuple[str, str], *, always
         keep = content_pool.ContentPool(fd, last.size if last else 0, lambda: _contents(known)).add
         yield_lock = partial(lock.yield_to_waiter, folder) if reason[0] in _BACKGROUND else None
         snapshots = {name: snapshot.take_snapshot(path, keep, known[name], now, yield_lock) for name, path in trees.items()}
-        changed = {
-            name: restore_plan.changed_paths(*node_table.differing_nodes(known[name], one.pieces))
-            for name, one in snapshots.items()
-        }
+        changed = {name: node_table.changed_paths(known[name], one.pieces) for name, one in snapshots.items()}
         tree_pieces = {name: one.pieces for name, one in snapshots.items()}
         if (
             last is not None
@@ -179,7 +176,7 @@ def _known(folder: str, last: Checkpoint | None, name: str) -> Pieces:
 
 
 def _contents(known: dict[str, Pieces]) -> Iterator[str]:
-    return (node.content for one in known.values() for node in node_table.all_nodes(one).values() if node.content)
+    return (node.content for one in known.values() for node in node_table.iterate_nodes(one) if node.content)
 
 
 @dataclass(frozen=True, slots=True)
@@ -357,9 +354,7 @@ def remove_unreferenced(folder: str) -> None:
     for number in _numbers(folder):
         try:
             one = read_checkpoint(folder, number)
-            used |= {
-                node.content for name, _ in one.digests for node in node_table.all_nodes(read_pieces(folder, one, name)).values()
-            }
+            used |= {node.content for name, _ in one.digests for node in node_table.iterate_nodes(read_pieces(folder, one, name))}
         except DamagedCheckpoint:
             return
     for name in (".new", ".old"):

@@ -120,9 +120,24 @@ def _from_rows(rows: list[tuple[Any, ...]]) -> Pieces:
     return {folder: encode_piece(nodes) for folder, nodes in found.items()}
 
 
+def iterate_nodes(pieces: Pieces) -> Iterator[Node]:
+    """Yield all nodes of a table, decoded one directory at a time: those of 200,000 files need 100 MB."""
+    return (node for folder, piece in pieces.items() for node in decode_piece(piece).nodes(folder))
+
+
 def all_nodes(pieces: Pieces) -> dict[str, Node]:
     """Return all nodes of a table by path."""
-    return {node.path: node for folder, piece in pieces.items() for node in decode_piece(piece).nodes(folder)}
+    return {node.path: node for node in iterate_nodes(pieces)}
+
+
+def changed_paths(one: Pieces, other: Pieces) -> tuple[str, ...]:
+    """Return the paths that differ between two tables, sorted; decoded as `iterate_nodes` does."""
+    found: list[str] = []
+    for folder in one.keys() | other.keys():
+        pieces = [{folder: table[folder]} if folder in table else {} for table in (one, other)]
+        if pieces[0] != pieces[1]:
+            found += restore_plan.changed_paths(*map(all_nodes, pieces))
+    return tuple(sorted(found))
 
 
 def differing_nodes(one: Pieces, other: Pieces) -> tuple[dict[str, Node], dict[str, Node]]:

@@ -92,8 +92,9 @@ def intent_records(intent: Intent) -> Iterator[dict[str, Any]]:
         rows = [{**_change_row(change), **intent.kept.get(change.key, {})} for change in changes]
         yield {"record": "intent", "ops": [], "rows": rows}
     for git in intent.git_updates:
-        for entries in [*_parts(git.index_updates)] or [()]:
-            yield {"record": "intent", "ops": [], "rows": [], "git": [_git_row(git, entries)]}
+        for number, entries in enumerate([*_parts(git.index_updates)] or [()]):
+            others = {"commits": (), "declined": ()} if number else {}  # they may be many: in the first record only
+            yield {"record": "intent", "ops": [], "rows": [], "git": [_git_row(git, entries) | others]}
     if intent.implied or not (intent.ops or intent.changes or intent.git_updates):
         yield {"record": "intent", "ops": [], "rows": [], **({"implies": intent.implied} if intent.implied else {})}
 

@@ -164,7 +164,7 @@ def record_undo(
     restored: dict[str, bytes | None] = {}  # None: no row any more
     for path, entry in now:
         name = os.fsdecode(path)
-        known = before.pop(name, None)
+        known = before.get(name)
         previous = _decoded_row(known) if known is not None else None
         if path in theirs or (previous is not None and not previous[INODE]):
             restored[name] = known

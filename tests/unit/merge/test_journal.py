@@ -122,7 +122,19 @@ MEMBERS = tuple((b"in/%d" % number, replace(entry_mark(NEW), inode=number)) for 
 WHOLE = Operation(OpKind.ATTACH, Key(0, b"w"), "9", FOLDER, members=MEMBERS)
 INDEX = tuple(IndexUpdate(b"%d" % number, NO_ENTRY, (0o100644, "2" * 40)) for number in range(5))
 GIT = tuple(
-    GitUpdate(f"/{name}/.git", "git", (), (RefUpdate("refs/heads/x", "", "1" * 40),), index_updates=INDEX) for name in ("r", "s")
+    GitUpdate(
+        f"/{name}/.git",
+        "git",
+        (),
+        (RefUpdate("refs/heads/x", "", "1" * 40),),
+        4,
+        INDEX,
+        ("x", "3" * 40),
+        1,
+        ("4" * 40,),
+        ("5" * 40,),
+    )
+    for name in ("r", "s")
 )
 
 
@@ -135,6 +147,7 @@ def test_members_and_index_updates_come_in_parts(monkeypatch: pytest.MonkeyPatch
     assert (printed.ops, printed.implying, printed.git_updates) == ((WHOLE, *OPS), (WHOLE,), GIT)
     assert all(len(one.get("members", ())) <= part for one in records)
     assert all(len(git["entries"]) <= part for one in records for git in one.get("git", ()))
+    assert sum(len(git["commits"]) + len(git["declined"]) for one in records for git in one.get("git", ())) == 4
 
 
 def test_members_without_a_whole_directory_are_damage() -> None:
