@@ -108,9 +108,9 @@ class RiskAssessor:
         candidates = [one for one in candidates if not one.is_assessed or with_counts]
         rows: dict[Key, Row] = {}
         self.postponed = 0
-        part = len(candidates) or 1 if is_limited else _MAX_AT_ONCE
-        for start in range(0, len(candidates), part):
-            tasks = [self._task(one, with_counts=with_counts) for one in candidates[start : start + part]]
+        count = max(1, len(candidates)) if is_limited else _MAX_AT_ONCE  # a limit is for all of them
+        for start in range(0, len(candidates), count):
+            tasks = [self._task(one, with_counts=with_counts) for one in candidates[start : start + count]]
             rows |= self._assess(tasks, is_limited=is_limited)
         if not self._review.is_running:
             self._known.save()
