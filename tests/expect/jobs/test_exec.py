@@ -18,9 +18,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
         running.run(f"git init -q repo && cd repo && alias ad='{PROGRAM}' && mkfifo ../end")
         running.run("ad --no-merge -- sh -c 'touch begun; exec cat' <../end >/dev/null 2>&1 & exec 9>../end; disown")
         running.run("until ad exec -- test -e begun 2>/dev/null; do :; done; clear")
-        yield running
-        if running.is_alive():
-            running.run("exec 9>&-")
+        yield running  # the session ends with the shell, which holds the other end of its input
 
 
 def test_a_shell_has_job_control_and_the_terminal_is_restored(shell: Shell) -> None:
