@@ -1,7 +1,7 @@
 """Report of a session's commits, uncommitted changes, and commits that contain edits of the user."""
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 
 from agent_dev.agent_git.changes import GitChanges
@@ -15,7 +15,7 @@ from agent_dev.git import blobs, commit_reader
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.blobs import BlobBatches, read_blobs
 from agent_dev.git.formats import lfs_pointer
-from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
+from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange, iterate_records
 from agent_dev.git.object_id import blob_id
 from agent_dev.merge import escaping_links
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
@@ -68,7 +68,7 @@ def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
     git_changes, repo, tree = queries.finish_read(), queries.repo, OverlayView(review, source.root)
     report = CommitReport(git_changes, source.root, source.path)
     with _start_read(repo, inspected_blobs(git_changes.commits)) as finish_texts:
-        uncommitted, at_head = _compare_with_head(tree, queries)
+        uncommitted, at_head = _compare_with_head(tree, queries, git_changes.commits)
         if not (review.changes.changes or git_changes.commits or queries.start_commit != queries.head_commit):
             return replace(report, uncommitted=())
         links = find_submodule_changes(source, git_changes.commits, review.environ)
@@ -90,14 +90,25 @@ def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
     )
 
 
-def _compare_with_head(tree: "OverlayView", queries: RunningQueries) -> tuple[tuple[bytes, ...] | None, dict[bytes, str] | None]:
+def _compare_with_head(
+    tree: "OverlayView", queries: RunningQueries, commits: tuple[ParsedCommit, ...]
+) -> tuple[tuple[bytes, ...] | None, dict[bytes, str] | None]:
     """Return the paths that differ from the last commit, and the ids that they have there; None if they are unknown."""
     try:
-        moves = {file.path: file for file in queries.finish_diff()}
+        moves = {file.path: file for file in _files_of_only_commit(queries, commits) or queries.finish_diff()}
         uncommitted = find_uncommitted(tree, queries, moves)
         return uncommitted, {path: moves[path].new_oid for path in uncommitted if path in moves}
     except CommandFailed:
         return None, None  # the agent deleted or damaged objects; its commits are still reported
+
+
+def _files_of_only_commit(queries: RunningQueries, commits: tuple[ParsedCommit, ...]) -> tuple[TreeChange, ...]:
+    """Return what a session's only commit changed, which need not be compared again; nothing for other commits."""
+    match commits:
+        case (only,) if (only.id, only.parents) == (queries.head_commit, (queries.start_commit,)):
+            return only.changed_files
+        case _:
+            return ()
 
 
 def commit_rules(repo: BareRepository, rules: tuple[RiskRule, ...], leaves: LeavesRoot, start: str) -> CommitRules:
@@ -177,8 +188,7 @@ def is_same_blob(entry: Entry, data: bytes | None, expected: tuple[int, str], *,
         return False
     if data is None:
         return True
-    forms = {data, data.replace(b"\r\n", b"\n")}
-    return any(blob_id(form, is_sha256=is_sha256) == oid for form in forms)
+    return _is_blob(data, oid, is_sha256=is_sha256)
 
 
 def git_mode(entry: Entry) -> int:
@@ -191,31 +201,34 @@ def git_mode(entry: Entry) -> int:
 def find_uncommitted(tree: OverlayView, queries: RunningQueries, moved: Mapping[bytes, TreeChange]) -> tuple[bytes, ...]:
     """Return the paths where the work tree differs from its last commit. `moved`: the files that the commits changed."""
     repo, end = queries.repo, queries.head_commit
-    expected: dict[bytes, TreeBlob] = {
-        path: (file.new_mode, file.new_oid) if file.new_mode else None for path, file in moved.items()
-    }
-    others = [path for path, change in tree.changes.items() if path not in moved and not change.is_ignored]
-    at_end = list_tree(repo, end, others) if others and end else {}
-    expected |= {path: at_end.get(path) for path in others}
-    return tuple(
-        sorted(
-            path
-            for path, side in expected.items()
-            if (side is None or side[0] != GITLINK) and not tree.matches(path, side, is_sha256=repo.is_sha256)
-        )
-    )
+
+    def is_different(path: bytes, side: TreeBlob) -> bool:
+        return (side is None or side[0] != GITLINK) and not tree.matches(path, side, is_sha256=repo.is_sha256)
+
+    found = [path for path, file in moved.items() if is_different(path, (file.new_mode, file.new_oid) if file.new_mode else None)]
+    others = {path for path, change in tree.changes.items() if path not in moved and not change.is_ignored}
+    for path, side in iterate_tree(repo, end, others) if others and end else ():
+        if path in others:
+            others.remove(path)
+            if is_different(path, side):
+                found.append(path)
+    found += (path for path in others if is_different(path, None))
+    return tuple(sorted(found))
 
 
-def list_tree(repo: BareRepository, commit: str, paths: list[bytes]) -> dict[bytes, TreeBlob]:
+def list_tree(repo: BareRepository, commit: str, paths: Collection[bytes]) -> dict[bytes, TreeBlob]:
     """Return files of a commit; all of them if there are too many to name."""
-    found: dict[bytes, TreeBlob] = {}
+    return dict(iterate_tree(repo, commit, paths))
+
+
+def iterate_tree(repo: BareRepository, commit: str, paths: Collection[bytes]) -> Iterator[tuple[bytes, TreeBlob]]:
+    """Yield files of a commit; all of them if there are too many to name."""
     names = tuple(os.fsdecode(path) for path in paths) if sum(map(len, paths)) < _MAX_ARGUMENT_SIZE else ()
-    for row in repo.check_output("ls-tree", "-r", "-z", "--full-tree", commit, *names).split(b"\0"):
+    for row in iterate_records(repo.check_output("ls-tree", "-r", "-z", "--full-tree", commit, *names)):
         head, _, path = row.partition(b"\t")
         if path:
             mode, _, oid = head.split(b" ")
-            found[path] = (int(mode, 8), oid.decode("ascii"))
-    return found
+            yield path, (int(mode, 8), oid.decode("ascii"))
 
 
 # The user's uncommitted edits
@@ -247,16 +260,28 @@ def _find_user_edits(
 
 def _find_dirty(tree: OverlayView, repo: BareRepository, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
     """Return, by path, the first commit's content and the user's uncommitted one at the start."""
-    stored = [path for path in sorted(paths) if tree.review.lower_snapshot.stored_path(tree.root, path) is not None]
-    at_start = list_tree(repo, start, stored) if stored and start else {}
-    texts = read_blobs(repo, [side[1] for path in stored if (side := at_start.get(path)) is not None and side[0] != GITLINK])
+    snapshot = tree.review.lower_snapshot
+    stored = {path for path in paths if snapshot.stored_path(tree.root, path) is not None}
+    edited_ids: dict[bytes, str] = {}  # of the first commit's content, "" for none
+    for path, side in iterate_tree(repo, start, stored) if stored and start else ():
+        if path in stored:
+            stored.remove(path)
+            data = snapshot.content(tree.root, path)
+            if side is not None and (data is None or not _is_blob(data, side[1], is_sha256=repo.is_sha256)):
+                edited_ids[path] = side[1] if side[0] != GITLINK else ""
+    edited_ids |= dict.fromkeys(stored, "")
+    texts = read_blobs(repo, [oid for oid in edited_ids.values() if oid])
     found = {}
-    for path in stored:
-        side, edited = at_start.get(path), tree.review.lower_snapshot.content(tree.root, path)
-        before = texts.get(side[1], b"") if side is not None else b""
+    for path, oid in sorted(edited_ids.items()):
+        before, edited = texts.get(oid, b""), snapshot.content(tree.root, path)
         if edited is not None and before.replace(b"\r\n", b"\n") != edited.replace(b"\r\n", b"\n"):
             found[path] = (before, edited)
     return found
+
+
+def _is_blob(data: bytes, oid: str, *, is_sha256: bool) -> bool:
+    """Return whether a file has the content of a blob; line endings are ignored."""
+    return any(blob_id(form, is_sha256=is_sha256) == oid for form in {data, data.replace(b"\r\n", b"\n")})
 
 
 _Pairs = tuple[tuple[str, ...], ...]

@@ -150,7 +150,7 @@ def _decode(data: bytes) -> str:
 def parse_diff(output: bytes) -> dict[str, tuple[TreeChange, ...]]:
     """Parse `git diff-tree --stdin -r -z --raw`: changes by commit id ("" without one)."""
     found: dict[str, list[TreeChange]] = {}
-    records = _records(output)
+    records = iterate_records(output)
     current = ""
     for record in records:
         if not record:
@@ -165,7 +165,7 @@ def parse_diff(output: bytes) -> dict[str, tuple[TreeChange, ...]]:
 def parse_copies(output: bytes) -> dict[str, tuple[TreeCopy, ...]]:
     """Parse `git diff-tree --stdin -r -z --raw -C100% --diff-filter=C`: copies by commit id."""
     found: dict[str, list[TreeCopy]] = {}
-    records = iter(output.split(b"\0"))
+    records = iterate_records(output)
     current = ""
     for record in records:
         if record.startswith(b":"):
@@ -180,7 +180,7 @@ def parse_copies(output: bytes) -> dict[str, tuple[TreeCopy, ...]]:
 def parse_renames(output: bytes) -> dict[str, dict[bytes, bytes]]:
     """Parse `git diff-tree --stdin -r -z --raw -M --diff-filter=R`: by commit id, old paths by new ones."""
     found: dict[str, dict[bytes, bytes]] = {}
-    records = iter(output.split(b"\0"))
+    records = iterate_records(output)
     current = ""
     for record in records:
         if record.startswith(b":"):
@@ -191,7 +191,7 @@ def parse_renames(output: bytes) -> dict[str, dict[bytes, bytes]]:
     return found
 
 
-def _records(output: bytes) -> Iterator[bytes]:
+def iterate_records(output: bytes) -> Iterator[bytes]:
     """Yield what NULs separate: all records of 100,000 changes at once would need as much memory as the changes."""
     start = 0
     while (end := output.find(b"\0", start)) >= 0:

@@ -9,7 +9,9 @@ import pytest
 from agent_dev.agent_git.changes import RefStatus
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen import commits_reader
-from agent_dev.commits import prefetch
+from agent_dev.commits import prefetch, report
+from agent_dev.git import blobs
+from agent_dev.git.bare import BareRepository
 from tests.harness.git.git_session import GitSession
 from tests.harness.repository import ENVIRON, commit, git, repository
 
@@ -182,6 +184,36 @@ def test_a_commit_that_removed_the_users_edit_does_not_contain_it(tmp_path: Path
         session.end()
 
         assert session.inspect().user_edits == {}
+
+
+def test_files_with_new_times_alone_are_no_edits_and_not_read_from_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = repository(tmp_path / "root")
+    for name in ("a.txt", "sub/b.txt"):
+        (root / name).touch()  # git's index does not know these times
+    (root / "sub/b.txt").write_text("mine\n")
+    read = list[str]()
+
+    def read_blobs(repo: BareRepository, ids: list[str]) -> dict[str, bytes]:
+        read.extend(ids)
+        return blobs.read_blobs(repo, ids)
+
+    monkeypatch.setattr(report, "read_blobs", read_blobs)
+    with GitSession(tmp_path, root) as session:
+        made = session.commit("x", a__txt="more\nagent\n", sub___b__txt="mine\nagent\n")
+        session.end()
+        assert session.inspect().user_edits == {made: (b"sub/b.txt",)}
+    assert git(root, "rev-parse", "HEAD:sub/b.txt").strip() in read
+    assert git(root, "rev-parse", "HEAD:a.txt").strip() not in read
+
+
+@pytest.mark.parametrize("commits", [1, 2])
+def test_files_that_differ_from_the_last_of_commits_are_uncommitted(session: GitSession, commits: int) -> None:
+    for number in range(commits):
+        session.commit("x", a__txt=f"{number}\n", new="x\n")
+    (session.agent / "a.txt").write_text("later\n")
+    (session.agent / "new").unlink()
+    session.end()
+    assert session.inspect().uncommitted == (b"a.txt", b"new")
 
 
 def test_a_commit_that_does_not_match_its_id_is_refused(session: GitSession) -> None:
