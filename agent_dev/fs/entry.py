@@ -8,7 +8,8 @@ from agent_dev.quick_dataclass import dataclass
 LONGEST_PATH = 4096  # bytes (PATH_MAX): deeper entries cannot be opened by path and are not read
 TOO_DEEP = f"paths below it are longer than {LONGEST_PATH} bytes; its content is not read and not"  # "merged", "kept"
 _MANY = 4096
-MODES = tuple(range(0o10000))  # an integer per mode, not per entry: 100,000 entries take 3 MB less memory
+# Integers that entries share: all modes, and the sizes of small files. 100,000 entries take 3 MB less memory for each.
+MODES = tuple(range(0o10000))
 _known: dict[bytes, tuple[bytes, ...]] = {}  # a directory → it and its parents, outermost first
 HARMLESS_OVERLAY_ATTRIBUTES = frozenset(("origin", "impure", "uuid", "nlink", "upper", "protattr"))
 
@@ -79,6 +80,11 @@ def _down_to(folder: bytes) -> tuple[bytes, ...]:
             _known.clear()
         found = _known[path] = (*found, path)
     return found
+
+
+def shared_size(size: int) -> int:
+    """Return the same size; a small one as the integer that entries share."""
+    return MODES[size] if 0 <= size < 0o10000 else size
 
 
 class CorruptUpperError(ValueError):

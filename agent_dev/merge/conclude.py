@@ -219,8 +219,9 @@ def _recorded_marks(merge: merge_execution.Merge) -> Callable[[Key], EntryMark |
     """Return a function from a key to the mark that the phase recorded of a file there: later changes are the user's."""
     result = merge.journal.phases[-1].result
     found = result.marks if result is not None else {}
-    ops = [(merge.journal.ops[one], mark) for one, mark in found.items() if mark is not None]
-    own, members = {op.key: mark for op, mark in ops}, MemberMarks(op for op, _ in ops)
+    ops = merge.journal.ops
+    own = {ops[number].key: mark for number, mark in found.items() if mark is not None}
+    members = MemberMarks(ops[number] for number, mark in found.items() if mark is not None)
 
     def mark_of(key: Key) -> EntryMark | None:
         mark = members.get(key) or own.get(key)

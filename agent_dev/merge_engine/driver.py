@@ -16,7 +16,7 @@ from agent_dev.fs import acl, dir_tree, durable, walk
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.fs.unlocked_directories import WRITE
 from agent_dev.merge_engine import whole_directories
-from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, OpProgress, entry_mark, op_progress
+from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, OpProgress, entry_mark, op_progress, shared_mark
 from agent_dev.merge_engine.slots import Stage
 from agent_dev.quick_dataclass import replace
 
@@ -384,7 +384,7 @@ class Driver:
             is_final = came is not None and came.type is not FileType.SYMLINK and op.key not in self._two_part_keys
             if now is not None and came is not None and is_final and came.matches(entry) and came.mode != now.mode:
                 now = replace(now, mode=came.mode, ctime=0)
-            seen[number] = now
+            seen[number] = shared_mark(now, op)
         return seen
 
     def late_writes(self, ops: Iterable[tuple[int, Operation]]) -> dict[int, str]:

@@ -117,6 +117,15 @@ class Operation:
         return replace(self, members=(), is_auxiliary=True), *more
 
 
+def shared_mark(mark: EntryMark | None, op: Operation) -> EntryMark | None:
+    """Return the mark with the integers of the operation's own, from which only the ctime differs: 100,000 take 10 MB less."""
+    if mark is not None:
+        for known in (op.new, op.old):
+            if known is not None and (known.inode, known.size, known.mtime) == (mark.inode, mark.size, mark.mtime):
+                return EntryMark(mark.type, known.inode, known.size, known.mtime, mark.ctime, mark.mode, mark.attributes)
+    return mark
+
+
 class MemberMarks:
     """The marks of the entries in whole directories, without a key for each: 100,000 would need 13 MB."""
 

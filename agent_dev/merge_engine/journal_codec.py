@@ -9,10 +9,11 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import file_digest
 from io import BufferedReader, BytesIO
+from itertools import islice
 from sys import intern
 from typing import Any, TypeVar
 
-from agent_dev.fs.entry import MODES, Entry, FileType, Key
+from agent_dev.fs.entry import MODES, Entry, FileType, Key, shared_size
 from agent_dev.git.updates import NO_ENTRY, GitUpdate, IndexUpdate, RefUpdate
 from agent_dev.merge_engine.journal import (
     EntryMark,
@@ -24,6 +25,7 @@ from agent_dev.merge_engine.journal import (
     Phase,
     PhaseResult,
     Substitute,
+    shared_mark,
 )
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.quick_dataclass import replace
@@ -170,11 +172,10 @@ def phase_record(phase: Phase) -> dict[str, Any]:
 
 def reached_records(result: PhaseResult) -> Iterator[dict[str, Any]]:
     """Yield the records of a phase's marks, and its commit record."""
-    *parts, last = [*_parts(tuple(result.marks.items()))] or [()]
-    for part in parts:
-        yield {"record": "found", "found": [[number, _mark_row(mark)] for number, mark in part]}
-    found = [[number, _mark_row(mark)] for number, mark in last]
-    yield {"record": "reached", "stopped": list(result.stopped.items()), "found": found}
+    rows = ([number, _mark_row(mark)] for number, mark in result.marks.items())
+    for _ in range(PART, len(result.marks), PART):
+        yield {"record": "found", "found": list(islice(rows, PART))}
+    yield {"record": "reached", "stopped": list(result.stopped.items()), "found": list(rows)}
 
 
 FINISHED = {"record": "finished"}
@@ -473,16 +474,7 @@ def _with_found(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _marks(journal: Journal, record: dict[str, Any]) -> dict[int, EntryMark | None]:
-    return {int(number): _known_mark(_mark(row), journal.ops[number]) for number, row in record["found"]}
-
-
-def _known_mark(mark: EntryMark | None, op: Operation) -> EntryMark | None:
-    """Return the mark with the integers of the operation's own, from which only the ctime differs: 100,000 take 10 MB less."""
-    if mark is not None:
-        for known in (op.new, op.old):
-            if known is not None and (known.inode, known.size, known.mtime) == (mark.inode, mark.size, mark.mtime):
-                return EntryMark(mark.type, known.inode, known.size, known.mtime, mark.ctime, mark.mode, mark.attributes)
-    return mark
+    return {int(number): shared_mark(_mark(row), journal.ops[number]) for number, row in record["found"]}
 
 
 def _with_restored_marks(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -548,7 +540,8 @@ def _mark(row: list[Any] | None) -> EntryMark | None:
         return None
     kind, inode, size, mtime, ctime, mode, *rest = row
     attributes = tuple((str(name), bytes.fromhex(value)) for name, value in rest[0]) if rest else ()
-    return EntryMark(_TYPES[kind], inode, size, mtime, mtime if ctime == mtime else ctime, MODES[mode], attributes)
+    ctime = mtime if ctime == mtime else ctime
+    return EntryMark(_TYPES[kind], inode, shared_size(size), mtime, ctime, MODES[mode], attributes)
 
 
 _TYPES = {str(kind): kind for kind in FileType}  # a look-up is five times faster than FileType(value)

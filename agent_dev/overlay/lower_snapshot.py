@@ -5,7 +5,7 @@ from collections.abc import Collection, Iterable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import checksummed_json, fast_json
-from agent_dev.fs.entry import MODES, Entry, FileType, WalkedEntry
+from agent_dev.fs.entry import MODES, Entry, FileType, WalkedEntry, shared_size
 from agent_dev.git.conversion import restore_line_endings
 from agent_dev.overlay import raw_json, rows_before_merge
 from agent_dev.quick_dataclass import replace
@@ -73,7 +73,7 @@ def record_merge(
     merged = _merged_or_none(folder)
     if merged is None:
         return
-    rest, changed = merged.get(str(root), {}), dict[bytes, bytes]()
+    rest, changed = merged.get(str(root), {}), list[bytes]()
 
     def merged_rows() -> Iterator[tuple[str, bytes]]:
         for path, entry in now:
@@ -83,14 +83,18 @@ def record_merge(
                 row = row_of(WalkedEntry(path, replace(entry, size=len(data), mode=mode, inode=0, ctime=0)), _store(folder, data))
             name, before = os.fsdecode(path), base.row(root, path)
             if before != row:  # equal rows were recorded before a crash
-                changed[path] = _encoded(before)
+                changed.append(path)
             rest.pop(name, None)
             yield name, _encoded(row)
         yield from rest.items()
 
     tree = {**merged, str(root): merged_rows()}  # written while they are read: all rows of a large merge need much memory
+
+    def encoded_before(path: bytes) -> bytes:
+        return _encoded(base.row(root, path))
+
     rows_before_merge.replace_file(
-        folder, _MERGED, tree, lambda: rows_before_merge.store_rows(folder, merge_id, root, changed, edited)
+        folder, _MERGED, tree, lambda: rows_before_merge.store_rows(folder, merge_id, root, changed, encoded_before, edited)
     )
 
 
@@ -164,14 +168,14 @@ def record_undo(
     restored: dict[str, bytes | None] = {}  # None: no row any more
     for path, entry in now:
         name = os.fsdecode(path)
-        known = before.get(name)
+        known = before.pop(name, None)
         previous = _decoded_row(known) if known is not None else None
         if path in theirs or (previous is not None and not previous[INODE]):
             restored[name] = known
         else:
             stored = str(previous[STORED]) if previous is not None else table.content_location(path) if table else ""
             restored[name] = _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
-    del before  # it may be large
+    del before, data, table  # they may be large
     try:
         rows_before_merge.replace_file(folder, _MERGED, _with_rows(folder, str(root), restored))
     except ValueError:
@@ -346,6 +350,11 @@ class LowerSnapshot:
 
         return SnapshotEntries(self._tables[root] if root < len(self._tables) else lower_snapshot_table.from_rows(()))
 
+    def release_index(self) -> None:
+        """Free the memory of what finds paths; a later search makes it again."""
+        for table in self._tables:
+            table.release_index()
+
     def links(self, root: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield a root's symbolic links with their targets."""
         return self._tables[root].links() if root < len(self._tables) else iter(())
@@ -436,7 +445,8 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
         if fields is None:
             return _entry(self._table.row(path))
         kind, (mode, size, inode, mtime, ctime, links), target = fields
-        return Entry(_TYPES[kind], MODES[mode & 0o7777], size, inode, mtime, mtime if ctime == mtime else ctime, links, target)
+        ctime = mtime if ctime == mtime else ctime
+        return Entry(_TYPES[kind], MODES[mode & 0o7777], shared_size(size), inode, mtime, ctime, links, target)
 
     def get(self, path: bytes, default: Any = None) -> Any:
         """Return the entry of a path; faster than the inherited method, which catches an exception for each new file."""

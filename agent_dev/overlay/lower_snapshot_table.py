@@ -77,17 +77,36 @@ class Table:
         self._columns, self._width = columns, header["width"]
         self._knows_attributes: bool = header.get("attributes", False)  # the rows in columns have none
         self._numbers = [columns[_FIRST + place].cast(code) for place, code in enumerate(_NUMBERS)]
-        self._texts: dict[int, list[bytes]] = {}
-        paths = self._split(_PATH) if header["count"] else []
-        self._at = dict(zip(paths, range(header["count"]), strict=True))
+        self._count: int = header["count"]
+        self._targets: list[bytes] | None = None
+        self._places: dict[bytes, int] | None = None  # of the paths in the columns
         self._rows: dict[bytes, Row | bytes] = {os.fsencode(str(row[_PATH])): row for row in header["odd"]}
-        if any(len(one) != len(paths) for one in (columns[_KIND], *self._numbers)):
+        self._hidden: set[bytes] = set()  # paths in the columns that were overridden
+        lengths = (bytes(columns[_PATH]).count(b"\0") + bool(self._count), *map(len, (columns[_KIND], *self._numbers)))
+        if any(one != self._count for one in lengths):
             raise ValueError("columns have different lengths")
 
+    @property
+    def _at(self) -> dict[bytes, int]:
+        """The places of paths in the columns."""
+        if self._places is None:
+            paths = self._split(_PATH) if self._count else []
+            self._places = dict(zip(paths, range(self._count), strict=True))
+            for path in self._hidden:
+                del self._places[path]
+        return self._places
+
+    def release_index(self) -> None:
+        """Free the memory of what finds paths, 170 bytes for each: a later search makes it again."""
+        self._places = self._targets = None
+
     def _split(self, column: int) -> list[bytes]:
-        if column not in self._texts:
-            self._texts[column] = bytes(self._columns[column]).split(b"\0")
-        return self._texts[column]
+        return bytes(self._columns[column]).split(b"\0")
+
+    def _target(self, at: int) -> bytes:
+        if self._targets is None:
+            self._targets = self._split(_TARGET)
+        return self._targets[at]
 
     def __contains__(self, path: object) -> bool:
         return path in self._at or path in self._rows
@@ -105,7 +124,7 @@ class Table:
         if at is None:
             return _decoded(self._rows[path])
         numbers = [one[at] for one in self._numbers]
-        target = os.fsdecode(self._split(_TARGET)[at])
+        target = os.fsdecode(self._target(at))
         kind = self._kinds[self._columns[_KIND][at]]
         return [os.fsdecode(path), kind, *numbers, target, self.content_location(path), *([[]] if self._knows_attributes else ())]
 
@@ -116,7 +135,7 @@ class Table:
             return None
         mode, size, inode, mtime, ctime, links = self._numbers  # one by one: a loop takes twice as long
         numbers = (mode[at], size[at], inode[at], mtime[at], ctime[at], links[at])
-        return self._kinds[self._columns[_KIND][at]], numbers, self._split(_TARGET)[at]
+        return self._kinds[self._columns[_KIND][at]], numbers, self._target(at)
 
     def knows_attributes(self, path: bytes) -> bool:
         """Return whether the row of a path has its extended attributes."""
@@ -126,8 +145,7 @@ class Table:
         """Yield the paths and targets of symbolic links."""
         if _LINK in self._kinds:
             link, kinds = self._kinds.index(_LINK), self._columns[_KIND]
-            targets = self._split(_TARGET)
-            yield from ((path, targets[at]) for path, at in self._at.items() if kinds[at] == link)
+            yield from ((path, self._target(at)) for path, at in self._at.items() if kinds[at] == link)
         yield from ((path, os.fsencode(str(row[_TARGET]))) for path, row in self._own_rows() if row[_KIND] == _LINK)
 
     def files_of_sizes(self, sizes: Collection[int]) -> Iterator[tuple[bytes, int]]:
@@ -155,7 +173,8 @@ class Table:
         """Override the rows of some paths, given as JSON; null removes a path."""
         for name, row in rows.items():
             path = os.fsencode(name)
-            self._at.pop(path, None)
+            if self._at.pop(path, None) is not None:
+                self._hidden.add(path)
             self._rows.pop(path, None)
             if row != raw_json.NULL:
                 self._rows[path] = row

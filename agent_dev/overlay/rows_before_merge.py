@@ -8,7 +8,7 @@ from agent_dev.fs import durable
 from agent_dev.overlay import raw_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterator, Sequence
 
 FILE_PREFIX = "before-"  # of a merge's id: one file per merge, since each may have 100,000 rows
 _EDITED = "edited-"  # prefix of a root's number
@@ -16,22 +16,35 @@ Rows = dict[str, bytes]  # by path, as JSON; null for a path that did not exist
 
 
 def store_rows(
-    folder: str, merge_id: str, root: int, rows: "dict[bytes, bytes]", edited: "Container[bytes]" = frozenset()
+    folder: str,
+    merge_id: str,
+    root: int,
+    paths: "Sequence[bytes]",
+    encoded_row: "Callable[[bytes], bytes]",
+    edited: "Container[bytes]" = frozenset(),
 ) -> None:
     """Store the rows that a snapshot had for some paths, as JSON, durable on return. Raises OSError.
 
     `edited`: paths that the user had changed before the merge.
     """
-    if not rows:
+    if not paths:
         return
     tree: dict[str, Any] = _read(folder, merge_id)
-    new = {str(root): rows, _EDITED + str(root): {path: raw_json.NULL for path in rows if path in edited}}
-    for name, more in new.items():
+    edited_paths = [path for path in paths if path in edited]
+    for name, changed, row_of in (
+        (str(root), paths, encoded_row),
+        (_EDITED + str(root), edited_paths, lambda _: raw_json.NULL),
+    ):
         known = tree.get(name, {})
-        for path in more if known else ():
+        for path in changed if known else ():
             known.pop(os.fsdecode(path), None)
-        tree[name] = chain(known.items(), ((os.fsdecode(path), row) for path, row in more.items()))
+        tree[name] = chain(known.items(), _encoded_rows(changed, row_of))
     replace_file(folder, FILE_PREFIX + merge_id, tree)
+
+
+def _encoded_rows(paths: "Sequence[bytes]", encoded_row: "Callable[[bytes], bytes]") -> "Iterator[tuple[str, bytes]]":
+    """Yield rows while they are written: all rows of a large merge need much memory."""
+    return ((os.fsdecode(path), encoded_row(path)) for path in paths)
 
 
 def replace_file(folder: str, name: str, tree: "raw_json.Tree", prepare_replacement: "Callable[[], None]" = lambda: None) -> None:

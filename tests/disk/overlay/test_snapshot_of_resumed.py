@@ -108,9 +108,12 @@ def test_an_undo_keeps_damaged_rows_of_merges(root: Path, text: bytes) -> None:
 def test_rows_before_a_merge_are_stored_in_two_steps(tmp_path: Path) -> None:
     """A merge that continues after a crash stores the rows of the remaining paths."""
     folder = str(tmp_path)
-    rows_before_merge.store_rows(folder, "s.1", 0, {b"a": b"[1]", b"\xff": b"[2]"}, {b"a"})
-    rows_before_merge.store_rows(folder, "s.1", 0, {b"\xff": b"[3]", b"b": b"null"}, {b"b"})
-    rows_before_merge.store_rows(folder, "s.1", 1, {b"a": b"[4]"})
+    for root, rows, edited in (
+        (0, {b"a": b"[1]", b"\xff": b"[2]"}, {b"a"}),
+        (0, {b"\xff": b"[3]", b"b": b"null"}, {b"b"}),
+        (1, {b"a": b"[4]"}, set[bytes]()),
+    ):
+        rows_before_merge.store_rows(folder, "s.1", root, list(rows), rows.__getitem__, edited)
     assert rows_before_merge.stored_rows(folder, "s.1", 0) == {"a": b"[1]", "\udcff": b"[3]", "b": raw_json.NULL}
     assert rows_before_merge.stored_rows(folder, "s.1", 1) == {"a": b"[4]"}
     assert rows_before_merge.edited(folder, 0, 0) == {"a": b"[1]", "b": raw_json.NULL}

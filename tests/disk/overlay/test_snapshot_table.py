@@ -62,11 +62,13 @@ def test_rows_round_trip_whatever_their_names_and_numbers(one: list[Row], other:
         assert [table.knows_attributes(os.fsencode(str(row[0]))) for row in rows] == [len(row) > 10 for row in rows]
 
 
-@given(_PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_FEW))
-def test_rows_set_over_a_table_replace_those_below(rows: list[Row], others: list[Row], gone: list[str]) -> None:
+@given(_PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_FEW), st.sampled_from(("kept", "released")))
+def test_rows_set_over_a_table_replace_those_below(rows: list[Row], others: list[Row], gone: list[str], index: str) -> None:
     table = lower_snapshot_table.from_rows(rows)
     over: dict[str, Row | None] = {str(row[0]): row for row in others} | dict.fromkeys(gone)
     table.override({name: fast_json.dumps(row) for name, row in over.items()})
+    if index == "released":
+        table.release_index()
     expected = {str(row[0]): row for row in rows} | over
     assert {os.fsdecode(path): table.row(path) for path in table} == {name: row for name, row in expected.items() if row}
     assert all((os.fsencode(name) in table) == (row is not None) for name, row in expected.items())
