@@ -2,7 +2,8 @@
 
 import os
 import time
-from collections.abc import Iterable
+from collections import deque
+from collections.abc import Iterable, Iterator
 from functools import cache, cached_property
 from hashlib import sha256
 from itertools import islice
@@ -102,23 +103,31 @@ class RiskAssessor:
 
         `is_limited`: if too many have no cached result, assess only those of them with risky names.
         """
+        last = deque(self.assess_in_batches(keys, with_counts=with_counts, is_limited=is_limited), maxlen=1)
+        return last.pop() if last else self._review.changes
+
+    def assess_in_batches(
+        self, keys: Iterable[Key] | None = None, *, with_counts: bool = False, is_limited: bool = False
+    ) -> Iterator[ChangeSet]:
+        """Yield what `assess` returns, after each batch: a caller that drops the changes before needs less memory."""
         wanted = None if keys is None else frozenset(keys)
-        changes = self._review.changes
-        candidates = [one for one in changes.changes if (not one.is_ignored if wanted is None else one.key in wanted)]
-        candidates = [one for one in candidates if not one.is_assessed or with_counts]
-        rows: dict[Key, Row] = {}
+        updated, others = list(self._review.changes.changes), replace(self._review.changes, changes=())
+        candidates = (
+            at
+            for at, one in enumerate(updated)
+            if (not one.is_ignored if wanted is None else one.key in wanted) and (with_counts or not one.is_assessed)
+        )
         self.postponed = 0
-        count = max(1, len(candidates)) if is_limited else _MAX_AT_ONCE  # a limit is for all of them
-        for start in range(0, len(candidates), count):
-            tasks = [self._task(one, with_counts=with_counts) for one in candidates[start : start + count]]
-            rows |= self._assess(tasks, is_limited=is_limited)
+        while part := list(islice(candidates, None if is_limited else _MAX_AT_ONCE)):  # a limit is for all of them
+            rows = self._assess([self._task(updated[at], with_counts=with_counts) for at in part], is_limited=is_limited)
+            for at in part:
+                one = updated[at]
+                row = rows.get(one.key)
+                updated[at] = one if row is None else _with_result(one, self._reviewed_deletion(row, one))
+            del rows, one
+            yield replace(others, changes=tuple(updated))
         if not self._review.is_running:
             self._known.save()
-        if rows:
-            table = changes.by_key()
-            rows = {key: self._reviewed_deletion(row, table[key]) for key, row in rows.items()}
-        updated = tuple(_with_result(one, rows.get(one.key)) for one in changes.changes) if rows else changes.changes
-        return replace(changes, changes=updated)
 
     def _reviewed_deletion(self, row: Row, change: Change) -> Row:
         """Drop the risks of a deletion that needs no review: git can restore it, it is half of a rename, or an old test."""
@@ -146,13 +155,16 @@ class RiskAssessor:
         paths = (one.key.path for one in changes if one.kind in (ChangeKind.EDITED, ChangeKind.ADDED))
         return deletions.changed_stems(paths, (one.key.path for one in changes))
 
-    def assess_visible(self, limit: int) -> ChangeSet:
-        """Return the changes; of a large number assess only those with risky names and the first `limit`."""
+    def visible_keys(self, limit: int) -> Iterable[Key] | None:
+        """Return what to assess for a list of `limit` changes: of a large number those with risky names, and the first ones.
+
+        None: all.
+        """
         candidates = [one for one in self._review.changes.changes if not one.is_ignored]
         if len(candidates) <= _MAX_FILES_AT_ONCE and sum(map(_size, candidates)) <= _MAX_BYTES_AT_ONCE:
-            return self.assess()
+            return None
         keys = islice((one.key for one in candidates if self._is_risky_by_name(one)), _MAX_FILES_AT_ONCE)
-        return self.assess((*keys, *(one.key for one in candidates[:limit])))
+        return (*keys, *(one.key for one in candidates[:limit]))
 
     def _within_limits(self, tasks: list[_Task]) -> list[_Task]:
         """Return all tasks if they fit the limits, else those with risky names that do."""
@@ -295,8 +307,8 @@ def measure_change(change: Change, before: bytes | None, after: bytes | None) ->
     return ChangeSize(len(found), sum(one.new_lines for one in found), sum(one.old_lines for one in found))
 
 
-def _with_result(change: Change, row: Row | None) -> Change:
-    if row is None or row[0] is None:
+def _with_result(change: Change, row: Row) -> Change:
+    if row[0] is None:
         return change
     risks, counts = row
     if counts is None:

@@ -112,21 +112,19 @@ class Review:
         return self._assessor
 
     def release_assessor(self) -> None:
-        """Drop the assessor, whose cache of 100,000 results needs much memory: nothing more will be assessed."""
+        """Drop what only an assessment needs, much memory for 100,000 changes. A later assessment makes it again."""
         self._assessor = None
+        self.lower_snapshot.release_index()
 
     def assess(self, keys: Iterable[Key] | None = None) -> ChangeSet:
         """Assess changes by the risk rules, if not done yet (None: all that git does not ignore); return all changes."""
-        return self._update(self.assessor.assess(keys))
+        for changes in self.assessor.assess_in_batches(keys):
+            self.changes, self._folded = changes, None  # drop those of before: 100,000 need much memory
+        return self.changes
 
     def assess_visible(self, limit: int) -> ChangeSet:
         """Assess the changes that a list of `limit` shows, and return all changes; if there are many, most stay unassessed."""
-        return self._update(self.assessor.assess_visible(limit))
-
-    def _update(self, changes: ChangeSet) -> ChangeSet:
-        """Set the changes, and drop the folded ones of before: 100,000 need much memory."""
-        self.changes, self._folded = changes, None
-        return changes
+        return self.assess(self.assessor.visible_keys(limit))
 
     def assess_with_counts(self, keys: Iterable[Key] | None = None, *, is_limited: bool = False) -> ChangeSet:
         """Return the folded changes assessed, with line counts and binary flags (None: all that git does not ignore).
@@ -245,6 +243,7 @@ def _read_changes(review: Review, paths: tuple[str, ...], *, is_known: bool, wit
             review.changes = _changes(review, edited_files(review, paths))
             review.changes = link_renames.link_renames(review, review.record.get("rename_similarity", store.DEFAULT_SIMILARITY))
             review.changes = link_renames.link_copies(review)
+            review.lower_snapshot.release_index()
         if with_risks:
             review.assess()
     except OSError:

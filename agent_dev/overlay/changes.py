@@ -196,7 +196,8 @@ def sorted_changes(changes: Iterable[Change]) -> list[Change]:
 def with_requirements(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
     """Return `keys` and all keys that they require, directly or indirectly."""
     table = changes.by_key()
-    return _closure(keys & table.keys(), lambda key: (other for other in table[key].requires if other in table))
+    known = keys if keys <= table.keys() else keys & table.keys()
+    return _closure(known, lambda key: [other for other in table[key].requires if other in table])
 
 
 def with_dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
@@ -205,15 +206,16 @@ def with_dependents(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
     return _closure(keys, lambda key: needed_by.get(key, ()))
 
 
-def _closure(keys: Iterable[Key], following: Callable[[Key], Iterable[Key]]) -> frozenset[Key]:
-    done: set[Key] = set()
-    pending = list(keys)
+def _closure(keys: frozenset[Key], following: Callable[[Key], Iterable[Key]]) -> frozenset[Key]:
+    """Return `keys` and those that follow them, directly or indirectly: few, and `keys` may be many."""
+    added: set[Key] = set()
+    pending = [other for key in keys for other in following(key)]
     while pending:
         key = pending.pop()
-        if key not in done:
-            done.add(key)
+        if key not in keys and key not in added:
+            added.add(key)
             pending.extend(following(key))
-    return frozenset(done)
+    return keys | added if added else keys
 
 
 def is_mostly_emptied(before: int, after: int) -> bool:

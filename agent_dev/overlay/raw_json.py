@@ -55,37 +55,48 @@ def _objects(text: str) -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
         raise ValueError("more than one JSON value")
 
 
-def read_members(text: str, at: int) -> "dict[str, bytes]":
-    """Return the members of an object whose brace is at a position, as JSON; only closing braces may follow it.
+def find_members(text: str, at: int) -> "Iterator[tuple[str, int]]":
+    """Yield the name of each member of an object whose brace is at a position, and where that name is in the text.
 
-    Raises ValueError.
+    Only closing braces may follow the object. Raises ValueError.
     """
     ends: list[int] = []
-    found = dict(_members_of(text, at, ends))
+    yield from ((name, start) for name, start, _, _ in _places(text, at, ends))
     if not text.startswith("}" * (len(text) - ends[0]), ends[0]):
         raise ValueError("more than one JSON value")
-    return found
+
+
+def member_at(text: str, at: int) -> "tuple[str, bytes]":
+    """Return the name and the JSON text of the member whose name is at a position. Raises ValueError."""
+    name, start = _name(text, at)
+    return name, text[start : _end(text, start)].encode("ascii")
 
 
 def _members_of(text: str, at: int, ends: "list[int]") -> "Iterator[tuple[str, bytes]]":
     """Yield the members of an object whose brace is at a position, and append its end to `ends`. Raises ValueError."""
+    for name, _, start, end in _places(text, at, ends):  # one object for each null
+        yield name, NULL if text.startswith("null", start) else text[start:end].encode("ascii")
+
+
+def _places(text: str, at: int, ends: "list[int]") -> "Iterator[tuple[str, int, int, int]]":
+    """Yield each member of an object: its name, and where the name, the value and what follows start. Raises ValueError."""
     if text.startswith("{}", at):
         ends.append(at + 2)
         return
     while True:
-        name, at = _name(text, at + 1)
-        if text.startswith("null", at):
-            value, at = NULL, at + 4
-        else:
-            start = at
-            _, at = fast_json.scan(text, start)
-            value = text[start:at].encode("ascii")
-        yield name, value
+        start = at + 1
+        name, value = _name(text, start)
+        at = _end(text, value)
+        yield name, start, value, at
         if text[at : at + 1] != ",":
             break
     if text[at : at + 1] != "}":
         raise ValueError("an object without an end")
     ends.append(at + 1)
+
+
+def _end(text: str, at: int) -> int:
+    return at + 4 if text.startswith("null", at) else fast_json.scan(text, at)[1]
 
 
 def _name(text: str, at: int) -> "tuple[str, int]":

@@ -64,8 +64,8 @@ def select_all(
     wanted = {
         c.key for c in changes.changes if c.is_clean and (risky or is_allowed(c, allowed)) and (ignored or not c.is_ignored)
     }
-    unwanted = frozenset(c.key for c in changes.changes) - wanted
-    return Selection(frozenset(wanted) - with_dependents(unwanted, changes))
+    unwanted = frozenset(c.key for c in changes.changes if c.key not in wanted)
+    return Selection(frozenset(wanted - with_dependents(unwanted, changes)))
 
 
 def is_allowed(change: Change, rules: frozenset[str]) -> bool:

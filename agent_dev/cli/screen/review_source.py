@@ -4,6 +4,7 @@ import json
 import shlex
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -41,6 +42,7 @@ Resolutions = Sequence[ConflictSide | bytes | None] | bytes
 ProgressCallback = Callable[[int, int], object]
 
 _MAX_COMMANDS = 5_000  # the last ones are shown
+_line_count = lru_cache(LineCount)  # most counts are small: one object for each saves memory
 
 
 class ReviewSource:
@@ -56,6 +58,7 @@ class ReviewSource:
         self._many_deletions = many_deletions  # percent of the tree's files
         review.assess()
         review.assess(change.key for change in review.changes.changes if change.conflict)  # shown once resolved
+        review.release_assessor()
         self._shown = (review.changes, _shown_risks(review.folded))
         self._shown_keys = {change.key for change in review.changes.changes if change.is_assessed}  # their risks were shown
         record = review.record
@@ -114,8 +117,8 @@ class ReviewSource:
             with self._lock:
                 one = self._review.measure(change)
         except (AgentDevError, OSError):
-            return LineCount()  # the diff reports the error
-        return LineCount(one.hunks, one.insertions, one.deletions) if one is not None else LineCount()
+            return _line_count()  # the diff reports the error
+        return _line_count(one.hunks, one.insertions, one.deletions) if one is not None else _line_count()
 
     # Risks
 

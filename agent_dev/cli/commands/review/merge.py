@@ -88,6 +88,7 @@ def _apply_selection(
     """Apply the selection that the options describe, export it, or only report it."""
     request = selection_flags.parse_selection(args, patch, review, context)
     selected, requested = select_by_options.select_requested(review, request)
+    review.release_assessor()
     planned = merge.plan_selection(review, selected, requested)
     if args.export:
         return frontend.ReviewEnd(_export(review, planned, args.export))
