@@ -140,7 +140,7 @@ def _restore(session: store.Session, part: str, nodes: dict[str, Node], contents
     folder, root = os.open(session.folder, _OPEN), os.open(path, _OPEN)
     temp = restore.create_temp_folder(folder, _TEMP)
     try:
-        context = restore.RestoreContext(root, temp, lambda node: _memory_file(contents[node.content]))
+        context = restore.RestoreContext(root, temp, lambda node: streams.memory_file(contents[node.content]))
         empty = {"": nodes[""]._replace(attributes="unknown")}
         restore.restore_nodes(restore_plan.plan_restore(empty, nodes), context)
     finally:
@@ -149,13 +149,6 @@ def _restore(session: store.Session, part: str, nodes: dict[str, Node], contents
         os.close(folder)
     if context.problems:
         raise _failure(session, context.problems[0])
-
-
-def _memory_file(data: memoryview) -> int:
-    fd = os.memfd_create("archive", os.MFD_CLOEXEC)
-    streams.write_all(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
-    return fd
 
 
 def _link(session: store.Session, link: str, source: str) -> None:

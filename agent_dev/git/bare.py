@@ -117,10 +117,8 @@ def _subcommand(args: tuple[str, ...]) -> str:
 
 @contextmanager
 def _memory_file(data: bytes) -> Iterator[int]:
-    fd = os.memfd_create("git", os.MFD_CLOEXEC)
+    fd = streams.memory_file(data)
     try:
-        streams.write_all(fd, data)
-        os.lseek(fd, 0, os.SEEK_SET)
         yield fd
     finally:
         os.close(fd)

@@ -17,3 +17,11 @@ def read_to_end(fd: int) -> bytes:
         data += piece
     os.close(fd)
     return data
+
+
+def memory_file(data: bytes | memoryview = b"") -> int:
+    """Return a file in memory with this content, at its start: a child reads it without a process that writes to a pipe."""
+    fd = os.memfd_create("agent-dev", os.MFD_CLOEXEC)
+    write_all(fd, data)
+    os.lseek(fd, 0, os.SEEK_SET)
+    return fd

@@ -260,9 +260,9 @@ def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
 def row_of(found: WalkedEntry, stored: str, *, has_attributes: bool = True) -> "Row":
     """Return the row of a path; `has_attributes`: whether its entry has its extended attributes."""
     entry = found.entry
-    path, target = os.fsdecode(found.path), os.fsdecode(entry.target)
+    target = os.fsdecode(entry.target) if entry.target else ""
     return [
-        path,
+        os.fsdecode(found.path),
         str(entry.type),
         entry.mode,
         entry.size,

@@ -15,6 +15,7 @@ from agent_dev.errors import Refused
 from agent_dev.git import config_file, repository
 from agent_dev.git.formats.index_format import GITLINK, IndexEntry, IndexUnreadableError, parse_split_index
 from agent_dev.git.private_copy import copy_file
+from agent_dev.linux import streams
 from agent_dev.quick_dataclass import dataclass, field
 
 _MANY_REPOSITORIES = 200  # of one root; below further ones no file counts as ignored
@@ -205,34 +206,39 @@ def _nul_terminated(paths: Iterable[bytes]) -> bytes:
 
 
 def _is_below(path: bytes, folders: list[bytes]) -> bool:
-    return any(not folder or path == folder or path.startswith(folder + b"/") for folder in folders)
+    return bool(folders) and any(not folder or path == folder or path.startswith(folder + b"/") for folder in folders)
 
 
 class _RunningGit:
     """A running git query, answered later."""
 
-    def __init__(self, repo: _Repository, arguments: tuple[str, ...], stdin_data: bytes | None = None) -> None:
+    def __init__(self, repo: _Repository, arguments: tuple[str, ...], stdin_data: bytes = b"") -> None:
         import subprocess  # not needed by the launcher
 
         argv = ("git", "-C", repo.path, *repository.SAFE_OPTIONS, *arguments)
         debug.print_command(argv)
         env = repository.git_environment(repo.query.environ) | {"GIT_INDEX_FILE": f"{repo.query.index_copy}.none"}
         del env["GIT_ATTR_NOSYSTEM"]  # the user's system-wide conversions count
-        self._until, self._stdin = min(repo.query.deadline, time.monotonic() + _SECONDS), stdin_data
+        env["GIT_FLUSH"] = "0"  # else `check-attr` writes each line on its own
+        self._until = min(repo.query.deadline, time.monotonic() + _SECONDS)
         self._failed = subprocess.TimeoutExpired
-        self._git = subprocess.Popen(
-            argv,
-            executable=repo.query.program,
-            env=env,
-            stdin=subprocess.DEVNULL if stdin_data is None else subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
+        stdin = streams.memory_file(stdin_data)
+        try:
+            self._git = subprocess.Popen(
+                argv,
+                executable=repo.query.program,
+                env=env,
+                stdin=stdin,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+            )
+        finally:
+            os.close(stdin)
 
     def answer(self) -> bytes | None:
         """Return the output; None if git failed or timed out."""
         try:
-            output, _ = self._git.communicate(self._stdin, timeout=max(0.0, self._until - time.monotonic()))
+            output, _ = self._git.communicate(timeout=max(0.0, self._until - time.monotonic()))
         except self._failed:
             self._git.kill()
             self._git.communicate()

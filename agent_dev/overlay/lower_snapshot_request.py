@@ -23,4 +23,4 @@ class PriorChanges(Value):
 
     def includes(self, path: bytes) -> bool:
         """Return whether the agent had changed a path."""
-        return path in self.paths or any(path.startswith(folder + b"/") for folder in self.hiding)
+        return path in self.paths or (bool(self.hiding) and any(path.startswith(folder + b"/") for folder in self.hiding))
