@@ -6,6 +6,7 @@ for files without a row (tests/conftest.py). So no kind is forgotten.
 """
 
 import os
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
@@ -13,7 +14,7 @@ from pathlib import Path, PurePath
 
 SESSION = "state/agent-dev/*/*"  # of sessions/ and trash/
 _LAYERS = ("upper", "work")  # of overlays: the agent's files, and the kernel's
-_TEMPORARY = ".new"  # ends the name of a file that is about to replace another one (fs/state_files)
+_TEMPORARY = re.compile(r"\.(new|\d+)$")  # ends the name of a file that is about to replace another one
 MERGE = "state/agent-dev/merges/*"
 
 
@@ -174,7 +175,7 @@ def find_unknown(state: Path, cache: Path) -> Iterator[PurePath]:
             above = PurePath(name, Path(parent).relative_to(folder))
             folders[:] = [one for one in folders if one not in _LAYERS and not _is_not_ours(above / one)]
             for path in map(above.joinpath, files):
-                known = path.with_name(path.name.removesuffix(_TEMPORARY) or path.name)
+                known = path.with_name(_TEMPORARY.sub("", path.name) or path.name)
                 is_known = any(_matches(known, pattern) or _is_folder_of(known, pattern) for pattern in patterns)
                 if not is_known and _has_content(folder / path.relative_to(name)):
                     yield path
