@@ -4,8 +4,7 @@ Every step can be repeated after a crash; the `FINISHED` record in the journal c
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from agent_dev.agent_git import refs
 from agent_dev.agent_git.repositories import list_repositories
@@ -244,10 +243,7 @@ def _restore_undone(merge: merge_execution.Merge, review: Review) -> bool:
     phase = merge.journal.phases[-1]
     stopped, imported = phase.result.stopped if phase.result else {}, _imported_keys(merge)
     ops = [merge.journal.ops[number] for number in phase.numbers if number not in stopped]
-    found = phase.result.marks if phase.result else {}
-    moves = [(merge.journal.ops[number], found.get(number)) for number in phase.numbers if number not in stopped]
-    moves = [(op, mark) for op, mark in moves if op.kind in (OpKind.ATTACH, OpKind.DETACH, OpKind.EXCHANGE)]
-    moves.sort(key=lambda move: move[0].old is not None)  # of two operations at a path, the one that restored an entry counts
+    marks = phase.result.marks if phase.result else {}
     for number, real in enumerate(merge.real_trees[: len(review.real_trees)]):
         root_ops = [op for op in ops if op.key.root == number]
         dropped = _session_only_paths(merge, number)
@@ -255,13 +251,32 @@ def _restore_undone(merge: merge_execution.Merge, review: Review) -> bool:
             continue
         real.close_directories()
         _restore_to_session(merge, review, number, [op for op in root_ops if op.key not in imported])
-        now = {path: real.entry_at(path) for path in (*(op.key.path for op in root_ops), *dropped)}
-        now |= {op.key.path: _restored(op, mark, now[op.key.path]) for op, mark in moves if op.key.root == number}
-        within = ((key.path, None) for op in root_ops for key, _ in op.member_marks())
-        restored = chain(((path, entry) for path, entry in now.items()), within)
+        own = [one for one in phase.numbers if one not in stopped and merge.journal.ops[one].key.root == number]
+        paths = dict.fromkeys((*(op.key.path for op in root_ops), *dropped))
+        restored = _restored_entries(merge, own, marks, paths, real)
         bases.record_undo(review.session.lower_snapshot, merge.id, number, restored, _differing_paths(merge, number))
     _write_state(review, store.WAITING)
     return False
+
+
+def _restored_entries(
+    merge: merge_execution.Merge,
+    numbers: list[int],
+    marks: Mapping[int, EntryMark | None],
+    paths: Iterable[bytes],
+    real: dir_tree.Tree,
+) -> Iterator[tuple[bytes, Entry | None]]:
+    """Yield the entries that an undo restored at some paths of a root, then those below whole directories that it removed."""
+    moves: dict[bytes, int] = {}
+    for one in numbers:
+        op = merge.journal.ops[one]
+        # Of two operations at a path, the one that restored an entry counts.
+        if op.kind in (OpKind.ATTACH, OpKind.DETACH, OpKind.EXCHANGE) and (op.old is not None or op.key.path not in moves):
+            moves[op.key.path] = one
+    for path in paths:
+        now, move = real.entry_at(path), moves.get(path)
+        yield path, now if move is None else _restored(merge.journal.ops[move], marks.get(move), now)
+    yield from ((key.path, None) for one in numbers for key, _ in merge.journal.ops[one].member_marks())
 
 
 def _restored(op: Operation, mark: EntryMark | None, now: Entry | None) -> Entry | None:

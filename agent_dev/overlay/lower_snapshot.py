@@ -11,6 +11,8 @@ from agent_dev.overlay import raw_json, rows_before_merge
 from agent_dev.quick_dataclass import replace
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from agent_dev.git.blob_reader import BlobReader
     from agent_dev.overlay.lower_snapshot_table import Row, Table
 
@@ -69,33 +71,34 @@ def record_merge(
     `contents`: base versions other than those on disk, of files that were merged in part: bytes and mode. The previous rows are
     stored for an undo of the merge. `edited`: paths that the user had changed before the merge.
     """
-    folder = base.folder
-    merged = _merged_or_none(folder)
-    if merged is None:
-        return
-    rest, changed = merged.get(str(root), {}), list[bytes]()
+    folder, changed = base.folder, list[bytes]()
 
-    def merged_rows() -> Iterator[tuple[str, bytes]]:
+    def new_rows() -> Iterator[tuple[bytes, bytes]]:
         for path, entry in now:
             row = row_of(WalkedEntry(path, entry), "") if entry else None
             if contents and entry and path in contents:
                 data, mode = contents[path]
                 row = row_of(WalkedEntry(path, replace(entry, size=len(data), mode=mode, inode=0, ctime=0)), _store(folder, data))
-            name, before = os.fsdecode(path), base.row(root, path)
-            if before != row:  # equal rows were recorded before a crash
+            if base.row(root, path) != row:  # equal rows were recorded before a crash
                 changed.append(path)
-            rest.pop(name, None)
-            yield name, _encoded(row)
-        yield from rest.items()
-
-    tree = {**merged, str(root): merged_rows()}  # written while they are read: all rows of a large merge need much memory
+            yield path, _encoded(row)
 
     def encoded_before(path: bytes) -> bytes:
         return _encoded(base.row(root, path))
 
-    rows_before_merge.replace_file(
-        folder, _MERGED, tree, lambda: rows_before_merge.store_rows(folder, merge_id, root, changed, encoded_before, edited)
-    )
+    def store_rows() -> None:
+        rows_before_merge.store_rows(folder, merge_id, root, changed, encoded_before, edited)
+
+    _replace_merged(folder, str(root), lambda known: _with_new_rows(new_rows(), known), store_rows)
+
+
+def _with_new_rows(new: Iterable[tuple[bytes, bytes]], known: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
+    """Yield new rows, then the others, while they are read: all rows of a large merge need much memory."""
+    paths = set()
+    for path, row in new:
+        paths.add(path)
+        yield os.fsdecode(path), row
+    yield from ((name, row) for name, row in known if os.fsencode(name) not in paths)
 
 
 def _encoded(row: "Row | None") -> bytes:
@@ -176,28 +179,38 @@ def record_undo(
             stored = str(previous[STORED]) if previous is not None else table.content_location(path) if table else ""
             restored[name] = _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
     del before, data, table  # they may be large
-    try:
-        rows_before_merge.replace_file(folder, _MERGED, _with_rows(folder, str(root), restored))
-    except ValueError:
-        return  # damaged: the file is kept, as in `_merged_or_none`
+    _replace_merged(folder, str(root), lambda known: _replaced(known, restored))
 
 
-def _with_rows(folder: str, root: str, rows: "dict[str, bytes | None]") -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
-    """Yield the rows that merges have changed while they are read, with other rows for some paths of a root (None: no row).
-
-    Raises ValueError for a damaged file.
-    """
+def _replace_merged(
+    folder: str,
+    root: str,
+    replaced: "Callable[[Iterable[tuple[str, bytes]]], Iterator[tuple[str, bytes]]]",
+    prepare_replacement: "Callable[[], None]" = lambda: None,
+) -> None:
+    """Replace the rows of a root that merges have changed, while they are read. A damaged file is kept (`_merged_or_none`)."""
     try:
         with open(f"{folder}/{_MERGED}", "rb") as file:
-            objects = raw_json.iterate(file.read())
+            data = file.read()
+        for _ in raw_json.iterate(data):
+            pass  # reads each object to its end
     except FileNotFoundError:
-        objects = iter(())  # nothing was merged since the snapshot
+        data = b""  # nothing was merged since the snapshot
+    except ValueError:
+        return
+    rows_before_merge.replace_file(folder, _MERGED, _with_rows(data, root, replaced), prepare_replacement)
+
+
+def _with_rows(
+    data: bytes, root: str, replaced: "Callable[[Iterable[tuple[str, bytes]]], Iterator[tuple[str, bytes]]]"
+) -> Iterator[tuple[str, Iterator[tuple[str, bytes]]]]:
+    """Yield the rows that merges have changed, those of a root replaced."""
     is_there = False
-    for name, known in objects:
+    for name, known in raw_json.iterate(data) if data else ():
         is_there = is_there or name == root
-        yield name, _replaced(known, rows) if name == root else known
+        yield name, replaced(known) if name == root else known
     if not is_there:
-        yield root, _replaced((), rows)
+        yield root, replaced(())
 
 
 def _replaced(known: Iterable[tuple[str, bytes]], rows: "dict[str, bytes | None]") -> Iterator[tuple[str, bytes]]:

@@ -95,7 +95,7 @@ def test_an_undo_without_rows_of_a_merge_records_the_entries(root: Path) -> None
 
 
 @pytest.mark.parametrize("text", [b"{}", b'{"0":{"a.txt":null}', b'{"0":[]}', b'{"0":{"a.txt":null},'])
-def test_an_undo_keeps_damaged_rows_of_merges(root: Path, text: bytes) -> None:
+def test_merge_and_undo_keep_damaged_rows_of_merges(root: Path, text: bytes) -> None:
     """Without the file, the base would be wrong instead of unknown."""
     taken(root)
     path = root.parent / "base/merged"
@@ -103,6 +103,9 @@ def test_an_undo_keeps_damaged_rows_of_merges(root: Path, text: bytes) -> None:
         path.write_bytes(damaged)
         lower_snapshot.record_undo(str(path.parent), "1", 0, [(b"sub/b.txt", None)], frozenset())
         assert path.read_bytes() == damaged
+        lower_snapshot.record_merge(LowerSnapshot(str(path.parent)), "1", 0, [(b"a.txt", None)])
+        assert path.read_bytes() == damaged
+        assert not rows_before_merge.stored_rows(str(path.parent), "1", 0)
 
 
 def test_rows_before_a_merge_are_stored_in_two_steps(tmp_path: Path) -> None:
