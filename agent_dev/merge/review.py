@@ -342,11 +342,16 @@ def _root_changes(review: Review, number: int, problems: list[str], only: frozen
     state = interpret.ComparedEntries(base, entries_at(real_tree, (change.key.path for change in changes), base), doubtful)
     if collisions := case_folding.case_collisions(real_tree, state.real, state.base):
         changes = tuple(with_collision_obstacle(change, collisions) for change in changes)
-    reconciled = {change.key.path: _reconciled(review, change, state, real_tree) for change in changes}
-    gone = [path for path, change in reconciled.items() if change is None]
+    kept: list[Change] = []
+    gone: list[bytes] = []
+    for change in changes:
+        reconciled = _reconciled(review, change, state, real_tree)
+        if reconciled is None:
+            gone.append(change.key.path)
+        else:
+            kept.append(reconciled)
     review.already_applied += len(gone)
     problems += map(_hidden_change, {*gone} & {*interpret.unknown_folders(upper, base)})
-    kept = [change for change in reconciled.values() if change is not None]
     emptied = _emptied(number, interpret.deleted_folders(upper, base, gone), base, real_tree) if gone else []
     return tuple(sorted_changes((*kept, *emptied)) if emptied else kept)
 

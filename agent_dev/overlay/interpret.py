@@ -34,13 +34,21 @@ class _UpperState:
     root: int
     base: Mapping[bytes, Entry]
     same: frozenset[bytes]
-    upper: Mapping[bytes, Entry]  # without whiteouts
+    alive: Sequence[WalkedEntry]  # of the upper layer, without whiteouts
     parents: frozenset[bytes]  # directories of the upper layer that are not empty
     risks: tuple[Risk, ...] = ()  # of every change
     changes: dict[bytes, Change] = field(default_factory=dict)
     retyped: set[bytes] = field(default_factory=set)  # directories that replaced another type
     opaque: list[bytes] = field(default_factory=list)
     names: Sequence[bytes] = ()  # of the base, sorted on first use
+    _upper: Mapping[bytes, Entry] | None = None
+
+    @property
+    def upper(self) -> Mapping[bytes, Entry]:
+        """Return the entries of the upper layer by path, without whiteouts; they are rarely needed."""
+        if self._upper is None:
+            self._upper = {item.path: item.entry for item in self.alive}
+        return self._upper
 
     def below(self, path: bytes) -> Sequence[bytes]:
         """Return the base's paths below a directory."""
@@ -80,7 +88,7 @@ def interpret(
         root=root,
         base=base,
         same=same,
-        upper={item.path: item.entry for item in alive},
+        alive=alive,
         parents=frozenset(item.path.rpartition(b"/")[0] for item in alive),
         risks=risks,
     )
@@ -99,7 +107,8 @@ def interpret(
         for path in reading.below(folder):
             if path not in reading.upper:
                 _add_base_deletion(reading, path)
-    return tuple(change for _, change in sorted((reading.changes if with_git else _collapse_git(reading)).items()))
+    changes = reading.changes if with_git else _collapse_git(reading)
+    return tuple(changes[path] for path in sorted(changes))
 
 
 def _add_unread_directory(reading: _UpperState, item: WalkedEntry) -> None:
@@ -118,6 +127,8 @@ def _add_root_git(reading: _UpperState, item: WalkedEntry) -> None:
 
 def _collapse_git(reading: _UpperState) -> dict[bytes, Change]:
     """Return the changes by path, with everything inside one `.git` collapsed into one row that cannot be merged."""
+    if not any(map(is_under_git, reading.changes)):
+        return reading.changes
     rows: dict[bytes, Change] = {}
     for path, change in reading.changes.items():
         git = is_under_git(path)
