@@ -118,7 +118,8 @@ class Review:
 
     def assess(self, keys: Iterable[Key] | None = None) -> ChangeSet:
         """Assess changes by the risk rules, if not done yet (None: all that git does not ignore); return all changes."""
-        for changes in self.assessor.assess_in_batches(keys):
+        wanted = None if keys is None else frozenset(keys)
+        for changes in self.assessor.assess_in_batches(wanted) if wanted != frozenset() else ():
             self.changes, self._folded = changes, None  # drop those of before: 100,000 need much memory
         return self.changes
 
