@@ -216,6 +216,14 @@ def test_files_that_differ_from_the_last_of_commits_are_uncommitted(session: Git
     assert session.inspect().uncommitted == (b"a.txt", b"new")
 
 
+def test_files_are_compared_with_the_checked_out_commit_not_with_the_only_one(session: GitSession) -> None:
+    session.run_agent_git("checkout", "-q", "-b", "other")
+    session.commit("x", a__txt="x\n")
+    session.run_agent_git("checkout", "-q", "main")
+    session.end()
+    assert session.inspect().uncommitted == ()
+
+
 def test_a_commit_that_does_not_match_its_id_is_refused(session: GitSession) -> None:
     from agent_dev.errors import CommandFailed
 

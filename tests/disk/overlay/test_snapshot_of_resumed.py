@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agent_dev.fs import checksummed_json
+from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import lower_snapshot, raw_json, rows_before_merge
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.overlay.lower_snapshot_request import PriorChanges
@@ -45,6 +46,22 @@ def test_a_lower_snapshot_is_updated_after_a_merge(root: Path, what: str) -> Non
     assert {name: entry for name, entry in after.items() if name != os.fsencode(path)} == {
         name: entry for name, entry in before.items() if name != os.fsencode(path)
     }
+
+
+def test_each_merge_replaces_the_rows_of_earlier_ones_at_its_paths_alone(root: Path) -> None:
+    taken(root)
+    folder = str(root.parent / "base")
+    merges: list[dict[bytes, Entry | None]] = [
+        {b"a.txt": Entry(FileType.FILE, size=size), b"new": Entry(FileType.FILE, size=size)} for size in (1, 2)
+    ]
+    merges.append({b"a.txt": None, b"sub/b.txt": Entry(FileType.FILE, size=3)})
+    for number, now in enumerate(merges):
+        lower_snapshot.record_merge(LowerSnapshot(folder), str(number), 0, now.items())
+    after = LowerSnapshot(folder).entries(0)
+    assert {path: after.get(path) for path in (b"a.txt", b"new", b"sub/b.txt")} == {**merges[1], **merges[2]}
+    lower_snapshot.record_undo(folder, "2", 0, [(b"a.txt", merges[1][b"a.txt"]), (b"sub/b.txt", None)], frozenset())
+    after = LowerSnapshot(folder).entries(0)
+    assert {path: after.get(path) for path in (b"a.txt", b"new", b"sub/b.txt")} == {**merges[1], b"sub/b.txt": None}
 
 
 def test_a_new_lower_snapshot_overrides_updates_of_a_merge(root: Path) -> None:
