@@ -20,8 +20,12 @@ def read_to_end(fd: int) -> bytes:
 
 
 def memory_file(data: bytes | memoryview = b"") -> int:
-    """Return a file in memory with this content, at its start: a child reads it without a process that writes to a pipe."""
+    """Return a file in memory with this content, at its start: input for a child, without a writer at a pipe. Raises OSError."""
     fd = os.memfd_create("agent-dev", os.MFD_CLOEXEC)
-    write_all(fd, data)
-    os.lseek(fd, 0, os.SEEK_SET)
+    try:
+        write_all(fd, data)
+        os.lseek(fd, 0, os.SEEK_SET)
+    except BaseException:
+        os.close(fd)
+        raise
     return fd
