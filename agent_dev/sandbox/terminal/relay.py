@@ -235,9 +235,8 @@ class TerminalRelay:
         """Ring the bell, unless the output stopped within a sequence, which a BEL could end; then retry later."""
         if time.monotonic() > self._bell_deadline or not is_in_foreground(self._ends.user):
             self._bell_deadline = 0.0
-        elif not self._pending_output and self._output_end.can_ring():
+        elif not self._pending_output and self._output_end.can_ring() and _write(self._ends.user, b"\a"):
             self._bell_deadline = 0.0
-            _write(self._ends.user, b"\a")
 
     # the launcher's commands
 
@@ -316,6 +315,7 @@ class TerminalRelay:
             return
 
     def _flush(self) -> None:
+        """Write all pending output. The kernel refuses it while the terminal is full, or another process writes to it."""
         poll = select.poll()
         poll.register(self._ends.user, select.POLLOUT)
         while self._pending_output and not poll.poll()[0][1] & select.POLLHUP:
@@ -340,7 +340,8 @@ class TerminalRelay:
         is_first = self._set_in_foreground(user_modes)  # before anything else: a shell that finds the terminal raw keeps it so
         signals.ignore(signals.TTOU)
         self._continue_output()
-        _write(self._ends.user, self._reset())
+        self._pending_output = self._reset()
+        self._flush()
         if not is_first:
             try:
                 restore_after_shell(self._ends.user, user_modes)
