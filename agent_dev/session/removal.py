@@ -45,7 +45,7 @@ def sweep_leftovers(session_store: Store) -> None:
 def _holds_nothing(session: Session) -> bool:
     """Return whether nothing is lost with a session: its bundle still exists, or it has no files."""
     return os.path.isdir(f"{session.folder}/{IMPORT}") or (
-        list_names(session.folder) == ["roots"] and not list_names(f"{session.folder}/roots")
+        {*list_names(session.folder)} <= {"roots"} and not list_names(f"{session.folder}/roots")
     )
 
 

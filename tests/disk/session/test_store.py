@@ -288,6 +288,17 @@ def test_an_incomplete_session_is_moved_to_the_trash(place: Store, session: Sess
     assert sorted(os.listdir(f"{place.trash}/{session.id}")) == ["kept", "roots"]
 
 
+@pytest.mark.parametrize("has_roots", [False, True])
+def test_a_session_killed_while_it_was_created_is_removed(place: Store, session: Session, *, has_roots: bool) -> None:
+    if not has_roots:
+        os.rmdir(f"{session.folder}/roots")
+    store.unlock_session(session)
+    removal.sweep_leftovers(place)
+
+    assert listed(place) == os.listdir(place.removals_folder) == []
+    assert not os.path.exists(f"{place.trash}/{session.id}")
+
+
 def test_a_locked_session_without_a_record_stays(place: Store, session: Session) -> None:
     removal.sweep_leftovers(place)
 
