@@ -7,14 +7,14 @@ inode 0, so the merge engine merges three ways with the base version, or reports
 import hashlib
 import os
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Any
 
 from agent_dev.fs import walk
 from agent_dev.fs.dir_tree import CHUNK_SIZE, Tree
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry
-from agent_dev.overlay import lower_snapshot
-from agent_dev.quick_dataclass import dataclass, replace
+from agent_dev.overlay import lower_snapshot, lower_snapshot_table
+from agent_dev.quick_dataclass import dataclass
 
 Row = dict[str, Any]
 _TYPES = {str(kind): kind for kind in FileType}
@@ -44,7 +44,7 @@ def write_base(request: BaseRequest, roots: list[dict[str, Any]], contents: Cont
 
     `contents`: the digests of the contents that the bundle has. Those that only base versions need are in their place already.
     """
-    tables = [_rows(request, number, root["base"], contents) for number, root in enumerate(roots)]
+    packed = [lower_snapshot_table.pack(_rows(request, number, root["base"], contents)) for number, root in enumerate(roots)]
     about = {
         "complete": all(root["complete"] for root in roots),
         "cut": "" if all(root["complete"] for root in roots) else "it was incomplete where the bundle was made",
@@ -54,14 +54,13 @@ def write_base(request: BaseRequest, roots: list[dict[str, Any]], contents: Cont
         "program": request.program,
     }
     with open(f"{request.folder}/manifest", "xb") as file:
-        file.write(lower_snapshot.encode_manifest(about, tables))
+        file.write(lower_snapshot.encode_manifest(about, packed))
 
 
-def _rows(request: BaseRequest, number: int, base: list[Row], contents: Container[str]) -> list[list[object]]:
+def _rows(request: BaseRequest, number: int, base: list[Row], contents: Container[str]) -> Iterator[list[object]]:
     path, objects = request.roots[number]
     tree = Tree(path, is_reviewed=True)
     try:
-        found = []
         stored_contents = set(os.listdir(f"{request.folder}/content"))
         for row in base:
             entry = _entry_here(tree, row)
@@ -69,8 +68,7 @@ def _rows(request: BaseRequest, number: int, base: list[Row], contents: Containe
             if row.get("digest") in contents:
                 stored = _store(request, row["digest"], stored_contents)
             walked = WalkedEntry(os.fsencode(row["path"]), entry)
-            found.append(lower_snapshot.row_of(walked, stored, has_attributes="attributes" in row or bool(entry.inode)))
-        return found
+            yield lower_snapshot.row_of(walked, stored, has_attributes="attributes" in row or bool(entry.inode))
     finally:
         tree.close()
 
@@ -117,7 +115,7 @@ def _file_here(tree: Tree, path: bytes, row: Row) -> Entry | None:
         if _hash(fd, now.size, row) != wanted:
             return None
         attributes = walk.read_attributes(fd)
-        return replace(now, attributes=attributes) if attributes else now
+        return now.with_values(attributes=attributes) if attributes else now
     finally:
         os.close(fd)
 

@@ -290,7 +290,7 @@ def _plan_lfs(
     if is_only_there:
         files.lfs_sources[lfs] = source
     _plan_folders(inputs, files, file_change.path, folders)
-    after = replace(make_entry(inputs, file_change.new_mode, current, b""), size=lfs.size)
+    after = make_entry(inputs, file_change.new_mode, current, b"").with_values(size=lfs.size)
     change = inputs.tree.changes.get(file_change.path)
     session_source = merge_plan.ContentSource(
         inputs.review.upper_trees[inputs.root].path, file_change.path, lfs.oid, is_from_agent=True

@@ -12,7 +12,6 @@ import struct
 from agent_dev.fs import dir_tree
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.fs.unlocked_directories import ENTER
-from agent_dev.quick_dataclass import replace
 
 XATTR = "system.posix_acl_access"
 DEFAULT_XATTR = "system.posix_acl_default"  # of a directory: the ACL of what is created in it
@@ -56,7 +55,7 @@ def read(fd: int) -> bytes | None:
 def with_acl_of(entry: Entry, tree: dir_tree.Tree, path: bytes) -> Entry:
     """Return a file's entry with the ACL of the file at a path below a tree. Raises OSError."""
     own = read_below(tree, path) if entry.type is FileType.FILE else None
-    return entry if own is None else replace(entry, attributes=(*entry.attributes, (XATTR, own)))
+    return entry if own is None else entry.with_values(attributes=(*entry.attributes, (XATTR, own)))
 
 
 def mode_without_acl(mode: int, access: bytes | None) -> int:

@@ -8,7 +8,6 @@ from collections.abc import Collection
 from agent_dev.fs import unlocked_directories, walk
 from agent_dev.fs.entry import Entry, FileType, parents_of
 from agent_dev.linux import syscalls
-from agent_dev.quick_dataclass import replace
 
 _FOLDER = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 _GONE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)  # EXDEV: a file system was mounted there
@@ -90,7 +89,7 @@ class Tree:
                 return None
             raise
         if self.unlocked and found.type is FileType.DIRECTORY:
-            return replace(found, mode=self.unlocked.own_mode(path, found.inode, found.mode))
+            return found.with_values(mode=self.unlocked.own_mode(path, found.inode, found.mode))
         return found
 
     def _unlocked_entry(self, path: bytes, *, attributes: bool) -> Entry:

@@ -1,15 +1,16 @@
 """Entries of a file tree, as values."""
 
+import marshal
 from enum import StrEnum
-from typing import NamedTuple
+from struct import Struct
+from struct import error as StructError  # noqa: N812
+from typing import Any, NamedTuple, Self
 
 from agent_dev.quick_dataclass import dataclass
 
 LONGEST_PATH = 4096  # bytes (PATH_MAX): deeper entries cannot be opened by path and are not read
 TOO_DEEP = f"paths below it are longer than {LONGEST_PATH} bytes; its content is not read and not"  # "merged", "kept"
 _MANY = 4096
-# Integers that entries share: all modes, and the sizes of small files. 100,000 entries take 3 MB less memory for each.
-MODES = tuple(range(0o10000))
 _known: dict[bytes, tuple[bytes, ...]] = {}  # a directory → it and its parents, outermost first
 HARMLESS_OVERLAY_ATTRIBUTES = frozenset(("origin", "impure", "uuid", "nlink", "upper", "protattr"))
 
@@ -25,27 +26,156 @@ class FileType(StrEnum):
     DEVICE = "device"
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+_TYPES = tuple(FileType)
+_CODES = {kind: code for code, kind in enumerate(_TYPES)}
+_LAYOUT = Struct("<BQQqqHI")  # type, inode, size, mtime, ctime, mode, links
+_INODE, _SIZE, _MTIME, _CTIME, _MODE, _LINKS = 1, 9, 17, 25, 33, 35  # offsets
+_END = _LAYOUT.size
+_TIMES = 1 << 64  # those that fit into the layout: about the years 1677 to 2262
+_DETERMINISTIC = 0  # marshal's version: later ones depend on which values are shared
+_UINT16, _UINT32, _UINT64, _INT64 = Struct("<H"), Struct("<I"), Struct("<Q"), Struct("<q")
+
+
+class Entry(bytes):
     """An entry on the disk. Times in ns, `mode` the lower 12 bits, `target` a symlink's, as bytes.
 
     `attributes` are the `user.*` extended attributes, sorted, without the overlay's.
+
+    The values are packed: a merge of 100,000 changes has 500,000 entries, which take 96 bytes each instead of 200.
+    A target, attributes, and times outside the years 1677 to 2262 follow the others.
+    Raises ValueError for values that no entry has.
     """
 
-    type: FileType
-    mode: int = 0o644
-    size: int = 0
-    inode: int = 0
-    mtime: int = 0
-    ctime: int = 0
-    links: int = 1
-    target: bytes = b""
-    attributes: tuple[tuple[str, bytes], ...] = ()
+    __slots__ = ()
+
+    def __new__(  # noqa: PLR0913, PLR0917
+        cls,
+        type: FileType,  # noqa: A002
+        mode: int = 0o644,
+        size: int = 0,
+        inode: int = 0,
+        mtime: int = 0,
+        ctime: int = 0,
+        links: int = 1,
+        target: bytes = b"",
+        attributes: tuple[tuple[str, bytes], ...] = (),
+    ) -> Self:
+        """Pack the values."""
+        times: tuple[int, ...] = ()
+        try:
+            packed = _LAYOUT.pack(_CODES[type], inode, size, mtime, ctime, mode, links)
+        except StructError:
+            times = mtime, ctime
+            try:
+                packed = _LAYOUT.pack(_CODES[type], inode, size, *map(_wrapped, times), mode, links)
+            except (StructError, TypeError) as error:
+                raise ValueError(f"no entry has these values: {error}") from error
+        rest = marshal.dumps((target, attributes, *times), _DETERMINISTIC) if target or attributes or times else b""
+        return super().__new__(cls, packed + rest)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """Return how to make a copy, also in another process."""
+        return bytes.__new__, (self.__class__, bytes(self))
+
+    def __repr__(self) -> str:
+        """Show the values by name."""
+        return f"{self.__class__.__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in _FIELDS)})"
+
+    __str__ = __repr__
+
+    def with_values(self, **values: Any) -> Self:
+        """Return a copy with other values."""
+        return self.__class__(**{name: getattr(self, name) for name in _FIELDS} | values)
 
     @property
-    def identity(self) -> tuple[str, int, int, int, int]:
-        """Return the values that stay the same as long as an entry is untouched (decision 0006)."""
-        return (self.type, self.inode, self.size, self.mtime, self.ctime)
+    def type(self) -> FileType:
+        """The type."""
+        return _TYPES[self[0]]
+
+    @property
+    def mode(self) -> int:
+        """The permission bits, with the set-user-ID, set-group-ID and sticky bits."""
+        mode: int = _UINT16.unpack_from(self, _MODE)[0]
+        return mode
+
+    @property
+    def size(self) -> int:
+        """The size in bytes."""
+        size: int = _UINT64.unpack_from(self, _SIZE)[0]
+        return size
+
+    @property
+    def inode(self) -> int:
+        """The inode number."""
+        inode: int = _UINT64.unpack_from(self, _INODE)[0]
+        return inode
+
+    @property
+    def mtime(self) -> int:
+        """The time of the last write, in ns since 1970."""
+        return self._time(_MTIME, 2)
+
+    @property
+    def ctime(self) -> int:
+        """The time of the last change of the inode, in ns since 1970."""
+        return self._time(_CTIME, 3)
+
+    @property
+    def links(self) -> int:
+        """The number of hard links."""
+        links: int = _UINT32.unpack_from(self, _LINKS)[0]
+        return links
+
+    @property
+    def target(self) -> bytes:
+        """The path in a symlink, else empty."""
+        target: bytes = self._rest()[0] if len(self) > _END else b""
+        return target
+
+    @property
+    def attributes(self) -> tuple[tuple[str, bytes], ...]:
+        """The extended attributes."""
+        attributes: tuple[tuple[str, bytes], ...] = self._rest()[1] if len(self) > _END else ()
+        return attributes
+
+    def _time(self, offset: int, index: int) -> int:
+        if len(self) > _END and len(rest := self._rest()) > index:
+            return int(rest[index])
+        time: int = _INT64.unpack_from(self, offset)[0]
+        return time
+
+    def _rest(self) -> tuple[Any, ...]:
+        """Return the target, the attributes, and times that do not fit."""
+        rest: tuple[Any, ...] = marshal.loads(self[_END:])  # noqa: S302  (made by `__new__`)
+        return rest
+
+    @property
+    def is_plain(self) -> bool:
+        """True for one link, no target and no attributes: the usual entry."""
+        return self.endswith(_ONE_LINK, _LINKS) and len(self) == _END
+
+    @property
+    def identity(self) -> bytes:
+        """The values that stay the same as long as an entry is untouched: all but mode and links (decision 0006)."""
+        return self[:_MODE]
+
+    @property
+    def content_identity(self) -> bytes:
+        """Its type, inode, size and mtime, which a rename leaves as they are."""
+        return self[:_CTIME]
+
+    @property
+    def inode_identity(self) -> bytes:
+        """Its type and inode."""
+        return self[:_SIZE]
+
+
+def _wrapped(time: int) -> int:
+    return (time + _TIMES // 2) % _TIMES - _TIMES // 2
+
+
+_ONE_LINK = _UINT32.pack(1)
+_FIELDS = ("type", "mode", "size", "inode", "mtime", "ctime", "links", "target", "attributes")
 
 
 class Key(NamedTuple):
@@ -80,11 +210,6 @@ def _down_to(folder: bytes) -> tuple[bytes, ...]:
             _known.clear()
         found = _known[path] = (*found, path)
     return found
-
-
-def shared_size(size: int) -> int:
-    """Return the same size; a small one as the integer that entries share."""
-    return MODES[size] if 0 <= size < 0o10000 else size
 
 
 class CorruptUpperError(ValueError):

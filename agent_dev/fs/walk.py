@@ -9,7 +9,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 
-from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, MODES, Entry, FileType, WalkedEntry, shared_size
+from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
 from agent_dev.linux import attribute_names
 from agent_dev.quick_dataclass import replace
 
@@ -211,10 +211,8 @@ def _entry(
 ) -> Entry:
     target = os.readlink(name, dir_fd=folder) if kind is FileType.SYMLINK else b""
     mtime, ctime = status.st_mtime_ns, status.st_ctime_ns
-    if ctime == mtime:
-        ctime = mtime  # one integer: 5 MB for 100,000 entries
     # by position: by name it takes a third longer
-    return Entry(kind, MODES[mode], shared_size(status.st_size), status.st_ino, mtime, ctime, status.st_nlink, target, attributes)
+    return Entry(kind, mode, status.st_size, status.st_ino, mtime, ctime, status.st_nlink, target, attributes)
 
 
 def _attributes(

@@ -4,7 +4,8 @@ Every step can be repeated after a crash; the `FINISHED` record in the journal c
 """
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 
 from agent_dev.agent_git import refs
 from agent_dev.agent_git.repositories import list_repositories
@@ -20,7 +21,6 @@ from agent_dev.overlay import interpret
 from agent_dev.overlay import lower_snapshot as bases
 from agent_dev.overlay.changes import Change
 from agent_dev.overlay.fold_renames import fold_recorded
-from agent_dev.quick_dataclass import replace
 from agent_dev.session import events, store, uppers
 
 
@@ -207,7 +207,7 @@ def _current_entries(
 
 
 def _is_marked(now: Entry | None, mark: EntryMark) -> bool:
-    return now is not None and now.identity == (mark.type, mark.inode, mark.size, mark.mtime, mark.ctime)
+    return now is not None and now.identity == mark.identity
 
 
 def _entry_of(mark: EntryMark) -> Entry:
@@ -252,39 +252,42 @@ def _restore_undone(merge: merge_execution.Merge, review: Review) -> bool:
         real.close_directories()
         _restore_to_session(merge, review, number, [op for op in root_ops if op.key not in imported])
         own = [one for one in phase.numbers if one not in stopped and merge.journal.ops[one].key.root == number]
-        paths = dict.fromkeys((*(op.key.path for op in root_ops), *dropped))
-        restored = _restored_entries(merge, own, marks, paths, real)
-        bases.record_undo(review.session.lower_snapshot, merge.id, number, restored, _differing_paths(merge, number))
+        members = (key.path for op in root_ops for key, _ in op.member_marks())
+        paths = chain((op.key.path for op in root_ops), dropped, members)
+        entry_at = _restored_entry_at(merge, number, own, marks)
+        bases.record_undo(review.session.lower_snapshot, merge.id, number, paths, entry_at, _differing_paths(merge, number))
     _write_state(review, store.WAITING)
     return False
 
 
-def _restored_entries(
-    merge: merge_execution.Merge,
-    numbers: list[int],
-    marks: Mapping[int, EntryMark | None],
-    paths: Iterable[bytes],
-    real: dir_tree.Tree,
-) -> Iterator[tuple[bytes, Entry | None]]:
-    """Yield the entries that an undo restored at some paths of a root, then those below whole directories that it removed."""
-    moves: dict[bytes, int] = {}
+def _restored_entry_at(
+    merge: merge_execution.Merge, number: int, numbers: list[int], marks: Mapping[int, EntryMark | None]
+) -> Callable[[bytes], Entry | None]:
+    """Return a function from a path to the entry that an undo restored there; None below whole directories that it removed."""
+    ops, moves = merge.journal.ops, dict[bytes, int]()
     for one in numbers:
-        op = merge.journal.ops[one]
+        op = ops[one]
         # Of two operations at a path, the one that restored an entry counts.
         if op.kind in (OpKind.ATTACH, OpKind.DETACH, OpKind.EXCHANGE) and (op.old is not None or op.key.path not in moves):
             moves[op.key.path] = one
-    for path in paths:
-        now, move = real.entry_at(path), moves.get(path)
-        yield path, now if move is None else _restored(merge.journal.ops[move], marks.get(move), now)
-    yield from ((key.path, None) for one in numbers for key, _ in merge.journal.ops[one].member_marks())
+    members, real = MemberMarks(ops[one] for one in numbers), merge.real_trees[number]
+
+    def entry_at(path: bytes) -> Entry | None:
+        move = moves.get(path)
+        if move is None and members.get(Key(number, path)) is not None:
+            return None
+        now = real.entry_at(path)
+        return now if move is None else _restored(ops[move], marks.get(move), now)
+
+    return entry_at
 
 
 def _restored(op: Operation, mark: EntryMark | None, now: Entry | None) -> Entry | None:
     """Return the entry that an undo restored at a path; the user's later changes to it are not part of the base."""
     if op.old is None or op.old.type is not FileType.FILE:
         return now if op.old is not None else None
-    if mark is None or replace(mark, ctime=0) != replace(op.old, ctime=0):
-        mark = replace(op.old, ctime=0)
+    if mark is None or (mark.content_identity, mark.mode) != (op.old.content_identity, op.old.mode):
+        mark = op.old.with_values(ctime=0)
     if mark.matches_unmoved(now):
         return now
     return _entry_of(mark)

@@ -468,7 +468,7 @@ def _with_attributes(
         if before is not None and before.type in (FileType.FILE, FileType.DIRECTORY):
             now = real.entry_at(one.path)
             if now is not None and now.attributes and (now.identity == before.identity or now.type is FileType.DIRECTORY):
-                base[one.path] = replace(before, attributes=now.attributes)
+                base[one.path] = before.with_values(attributes=now.attributes)
     return base
 
 

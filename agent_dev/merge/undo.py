@@ -159,7 +159,7 @@ def _run_in_session(
     if merging.journal.header is None:
         raise CannotUndo(message=f"merge {merging.id} was never started")
     if review is not None:
-        merging.known_changes = review.changes.by_key()
+        _release_known(merging, review, direction)
     runnable = _runnable(merging, direction)
     numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=direction.is_forward)
     ops = merging.journal.ops
@@ -196,6 +196,19 @@ def _run_in_session(
         declined=merging.journal.declined_commits,
         merged_with_yours=runnable.keys(merging) & frozenset(paths),
     )
+
+
+def _release_known(merging: merge_execution.Merge, review: Review, direction: _Direction) -> None:
+    """Free what an undo or redo does not need of an open session: 100,000 changes and the base's rows need much memory.
+
+    A redo needs the paths and kinds of changes, so those of the journal replace equal ones; an undo reads rows of its own.
+    """
+    recorded = {change.key: change for change in merging.changes()}
+    found = ((change, recorded.get(change.key)) for change in review.changes.changes)
+    changes = tuple(known if known is not None and known.kind is change.kind else change for change, known in found)
+    review.changes = replace(review.changes, changes=changes)
+    if not direction.is_forward:
+        review.lower_snapshot.release()
 
 
 def _ref_moves(merging: merge_execution.Merge, direction: _Direction) -> tuple[RefUpdate, ...]:

@@ -84,7 +84,7 @@ def _read(merging: merge_execution.Merge, op: Operation, now: Entry) -> bytes | 
 def _separate(was: _ReplacedFile, now: Entry, sides: ThreeVersions) -> SeparatedEdit | str:
     """Decide with the three-way table, with the file before the merge on the agent's side."""
     base, yours, before = sides.base or b"", sides.yours or b"", sides.agent or b""
-    decision = decide(replace(was.before, mode=was.left.mode), now, was.before, sides.digests(), is_text=sides.is_text)
+    decision = decide(was.before.with_values(mode=was.left.mode), now, was.before, sides.digests(), is_text=sides.is_text)
     match decision.verdict:
         case Verdict.CONFLICT:
             return f": {decision.why}"
@@ -126,13 +126,13 @@ def _stage(
     assert op_stage is not None  # noqa: S101  (it has the previous file)
     slot, agent = f"{op.slot}.apart", ""
     template = acl.with_acl_of(
-        replace(one.yours, mode=one.mode, mtime=time.time_ns()), merging.real_trees[op.key.root], op.key.path
+        one.yours.with_values(mode=one.mode, mtime=time.time_ns()), merging.real_trees[op.key.root], op.key.path
     )
     old = _put(op_stage, slot, one.content, template, op.slot)
     if op.key not in elsewhere:
         aside_stage, agent = asides.get(op.key.root) or Stage(staging.aside_path(merging.folder, op.key.root)), op.slot
         asides[op.key.root] = aside_stage
-        _put(aside_stage, agent, one.base, replace(one.yours, mode=one.base_mark.mode, mtime=one.base_mark.mtime))
+        _put(aside_stage, agent, one.base, one.yours.with_values(mode=one.base_mark.mode, mtime=one.base_mark.mtime))
     return Substitute(number, replace(op, slot=slot, new=entry_mark(one.yours), old=old, digest=""), agent)
 
 

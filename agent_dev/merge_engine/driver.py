@@ -16,7 +16,7 @@ from agent_dev.fs import acl, dir_tree, durable, walk
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.fs.unlocked_directories import WRITE
 from agent_dev.merge_engine import whole_directories
-from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, OpProgress, entry_mark, op_progress, shared_mark
+from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, OpProgress, entry_mark, op_progress
 from agent_dev.merge_engine.slots import Stage
 from agent_dev.quick_dataclass import replace
 
@@ -172,7 +172,7 @@ class Driver:
     def _expected_mark(self, op: Operation, leaving: EntryMark) -> EntryMark:
         """Return the expected mark of a path whose inode we already moved under another name, which changed its ctime."""
         before, after = self._hard_linked_ctimes.get((op.key.root, leaving.inode), (0, 0))
-        return replace(leaving, ctime=after) if before and leaving.ctime == before else leaving
+        return leaving.with_values(ctime=after) if before and leaving.ctime == before else leaving
 
     def _record_hard_link(self, op: Operation, was: Entry) -> None:
         now = self._stage(op).entry_in(op.slot)
@@ -262,7 +262,7 @@ class Driver:
     def _bring_back(self, op: Operation, mode: int, attributes: Attributes) -> bool:
         """Recreate a directory whose metadata the user changed in the last instant. Raises UnexpectedEntryError."""
         assert op.old is not None  # noqa: S101  (a removed directory has one)
-        self._recreate(replace(op, old=replace(op.old, mode=mode, attributes=attributes)))
+        self._recreate(replace(op, old=op.old.with_values(mode=mode, attributes=attributes)))
         if op.is_auxiliary:
             return False
         raise UnexpectedEntryError(_METADATA_CHANGED)
@@ -383,8 +383,8 @@ class Driver:
             came = op.new if is_forward and op.kind in (OpKind.ATTACH, OpKind.EXCHANGE) else None
             is_final = came is not None and came.type is not FileType.SYMLINK and op.key not in self._two_part_keys
             if now is not None and came is not None and is_final and came.matches(entry) and came.mode != now.mode:
-                now = replace(now, mode=came.mode, ctime=0)
-            seen[number] = shared_mark(now, op)
+                now = now.with_values(mode=came.mode, ctime=0)
+            seen[number] = now
         return seen
 
     def late_writes(self, ops: Iterable[tuple[int, Operation]]) -> dict[int, str]:

@@ -13,7 +13,7 @@ from itertools import islice
 from sys import intern
 from typing import Any, TypeVar
 
-from agent_dev.fs.entry import MODES, Entry, FileType, Key, shared_size
+from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import NO_ENTRY, GitUpdate, IndexUpdate, RefUpdate
 from agent_dev.merge_engine.journal import (
     EntryMark,
@@ -25,7 +25,6 @@ from agent_dev.merge_engine.journal import (
     Phase,
     PhaseResult,
     Substitute,
-    shared_mark,
 )
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.quick_dataclass import replace
@@ -49,10 +48,10 @@ def encode_line(record: Mapping[str, Any], chain: int) -> bytes:
 def _encode_value(value: object) -> object:
     """Return a path or a mark as JSON values: those of a whole directory's content are encoded one at a time."""
     match value:
-        case bytes():
-            return _text(value)
         case EntryMark():
             return _mark_row(value)
+        case bytes():
+            return _text(value)
         case _:
             raise TypeError(f"{type(value).__name__} cannot be encoded")
 
@@ -259,6 +258,7 @@ def _mark_row(mark: EntryMark | None) -> list[Any] | None:
     return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
 
 
+_numbers: list[int] = []
 _keys: dict[Key, Key] = {}  # those of the journal that is being decoded
 _last: dict[bytes, Journal] = {}  # by digest: an undo reads a journal five times, to find, open and repair it
 
@@ -420,9 +420,9 @@ def _with_parts(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
-    numbers = tuple(record["ops"])
-    if any(not 0 <= number < len(journal.ops) for number in numbers) or _is_open(journal):
+    if any(not 0 <= number < len(journal.ops) for number in record["ops"]) or _is_open(journal):
         raise CorruptJournalError("a phase record is misplaced")
+    numbers = tuple(map(_number, record["ops"]))
     instead = tuple(_instead(journal, row) for row in record.get("instead", ()))
     phase = Phase(record["why"], numbers, bool(record["forward"]), record["time"], substitutes=instead)
     if instead and (phase.is_forward or not {one.number for one in instead} <= set(numbers)):
@@ -474,7 +474,15 @@ def _with_found(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _marks(journal: Journal, record: dict[str, Any]) -> dict[int, EntryMark | None]:
-    return {int(number): shared_mark(_mark(row), journal.ops[number]) for number, row in record["found"]}
+    if any(not 0 <= int(number) < len(journal.ops) for number, _ in record["found"]):
+        raise CorruptJournalError("a mark was recorded for an unknown operation")
+    return {_number(number): _mark(row) for number, row in record["found"]}
+
+
+def _number(number: int) -> int:
+    """Return the number of an operation: the same object for all records, of which each may name 100,000."""
+    _numbers.extend(range(len(_numbers), number + 1))
+    return _numbers[number]
 
 
 def _with_restored_marks(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -540,10 +548,12 @@ def _mark(row: list[Any] | None) -> EntryMark | None:
         return None
     kind, inode, size, mtime, ctime, mode, *rest = row
     attributes = tuple((str(name), bytes.fromhex(value)) for name, value in rest[0]) if rest else ()
-    ctime = mtime if ctime == mtime else ctime
-    return EntryMark(_TYPES[kind], inode, shared_size(size), mtime, ctime, MODES[mode], attributes)
+    if not 0 <= mode <= _MODES:
+        raise CorruptJournalError(f"an entry has the mode {mode}")
+    return EntryMark(_TYPES[kind], mode, size, inode, mtime, ctime, attributes=attributes)
 
 
+_MODES = 0o7777
 _TYPES = {str(kind): kind for kind in FileType}  # a look-up is five times faster than FileType(value)
 _ENTRIES = {str(kind): Entry(kind) for kind in FileType}
 _KINDS = {str(kind): kind for kind in ChangeKind}

@@ -258,7 +258,7 @@ def _is_folder_change(change: Change) -> bool:
 def _resulting(change: Change, after: Entry, results: ContentByKey) -> Entry:
     """Return the resulting entry: the agent's, with the reconciled mode and attributes."""
     result = results.get(change.key)
-    return after if result is None else replace(after, mode=result.mode, attributes=result.attributes, mtime=0)
+    return after if result is None else after.with_values(mode=result.mode, attributes=result.attributes, mtime=0)
 
 
 def _puts(applied: list[Change], folders: ChangedDirectories, results: ContentByKey, *, bits: int) -> list[Step]:

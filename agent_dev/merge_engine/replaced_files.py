@@ -11,7 +11,7 @@ from agent_dev.merge_engine.journal import EntryMark, Operation, OpKind, entry_m
 from agent_dev.merge_engine.merge_execution import Merge
 from agent_dev.merge_engine.remove_merge import remove_stage
 from agent_dev.merge_engine.slots import Stage
-from agent_dev.quick_dataclass import dataclass, replace
+from agent_dev.quick_dataclass import dataclass
 
 _Marks = tuple[EntryMark | None, EntryMark | None]  # an operation's new and old mark
 _MarksByOp = dict[int, _Marks]
@@ -59,7 +59,7 @@ def _mode_marks(ops: tuple[Operation, ...], marks: _MarksByOp) -> _MarksByOp:
     for number, op in enumerate(ops):
         if op.kind is OpKind.MODE and op.new is not None and op.old is not None and (op.key, op.new.inode) in copied:
             inode = copied[op.key, op.new.inode]
-            found[number] = (replace(op.new, inode=inode), replace(op.old, inode=inode))
+            found[number] = (op.new.with_values(inode=inode), op.old.with_values(inode=inode))
     return found
 
 
@@ -147,11 +147,11 @@ def _copy_slot(one: _Slot, stage: Stage, target: Stage) -> _Marks | None:
     try:
         _remove_leftover(target, slot)
         entry = stage.entry_in(op.slot, is_copied=True) or entry
-        entry = replace(entry, attributes=acl.attributes_with_acl(source, path, entry))
+        entry = entry.with_values(attributes=acl.attributes_with_acl(source, path, entry))
         copy = target.copy_users_entry(slot, source, path, entry) if one.is_users else target.copy(slot, source, path, entry)[0]
     finally:
         source.close()
-    return one.marks(replace(copy, attributes=entry.attributes) if copy.type is FileType.DIRECTORY else copy)
+    return one.marks(copy.with_values(attributes=entry.attributes) if copy.type is FileType.DIRECTORY else copy)
 
 
 def _replace(stage: Stage, slots: list[str]) -> None:

@@ -12,7 +12,6 @@ from agent_dev.fs.entry import Entry, FileType
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.linux import syscalls
 from agent_dev.merge_engine.journal import EntryMark, entry_mark
-from agent_dev.quick_dataclass import replace
 
 # Attributes that are not merged: the overlay's, capabilities, ACLs.
 _NOT_MERGED = ("user.overlay.", "security.", "trusted.", "system.posix_acl_")
@@ -151,7 +150,7 @@ class Stage:
             try:
                 own = any(name == acl.XATTR for name, _ in entry.attributes)
                 mode = entry.mode if own else acl.mode_without_acl(entry.mode, acl.read(fd))
-                return self._fill(slot, replace(entry, mode=mode), fd, None)
+                return self._fill(slot, entry.with_values(mode=mode), fd, None)
             finally:
                 os.close(fd)
         return self.create(slot, entry), ""
@@ -305,7 +304,7 @@ def _reset_attributes(fd: int, entry: Entry, mode: int, *, must_set_mode: bool) 
 
 def _mark(status: os.stat_result) -> EntryMark:
     mode = stat.S_IMODE(status.st_mode)
-    return EntryMark(FileType.FILE, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns, mode)
+    return EntryMark(FileType.FILE, mode, status.st_size, status.st_ino, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _copy_data(fd: int, out: int, size: int) -> str:

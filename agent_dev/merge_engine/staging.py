@@ -138,7 +138,7 @@ class _Staging:
 
     def _with_own_attributes(self, key: Key, old: EntryMark, found: Entry) -> EntryMark:
         """Return the mark of a directory with its current attributes and ACL."""
-        return replace(old, attributes=acl.attributes_with_acl(self._merge.real_trees[key.root], key.path, found))
+        return old.with_values(attributes=acl.attributes_with_acl(self._merge.real_trees[key.root], key.path, found))
 
     def _add_directory(self, key: Key, entry: Entry, expect: Entry | None = None, *, is_loose: bool = True) -> None:
         slot = self._slot()
@@ -146,7 +146,7 @@ class _Staging:
         act, old = (OpKind.ATTACH, None) if expect is None else (OpKind.EXCHANGE, entry_mark(expect))
         self.folders.append(Operation(act, key, slot, new, old, is_auxiliary=is_loose))
         if entry.mode & self._bits != new.mode:
-            self.closing.append(Operation(OpKind.MODE, key, new=replace(new, mode=entry.mode & self._bits), old=new))
+            self.closing.append(Operation(OpKind.MODE, key, new=new.with_values(mode=entry.mode & self._bits), old=new))
 
     def _with_acl(self, step: PutEntry) -> PutEntry:
         """Return a step whose file has the ACL of the file that it replaces, or none."""
@@ -158,14 +158,14 @@ class _Staging:
         if step.expected is not None and step.expected.type is FileType.FILE:
             after = acl.with_acl_of(after, self._merge.real_trees[key.root], key.path)
         if after is step.after and (step.content is not None or step.source is not None):
-            after = replace(after, mode=acl.mode_without_acl(after.mode, acl.read_below(self._uppers[key.root], key.path)))
+            after = after.with_values(mode=acl.mode_without_acl(after.mode, acl.read_below(self._uppers[key.root], key.path)))
         return replace(step, after=after)
 
     def _add_put(self, step: PutEntry) -> None:
         step = self._with_acl(step)
         if step.after.type is FileType.DIRECTORY:
             mode = acl.mode_without_acl(step.after.mode, acl.read_below(self._uppers[step.key.root], step.key.path))
-            self._add_directory(step.key, replace(step.after, mode=mode), step.expected, is_loose=False)
+            self._add_directory(step.key, step.after.with_values(mode=mode), step.expected, is_loose=False)
             return
         slot, stage = self._slot(), self._stage(step.key)
         act, old = OpKind.ATTACH, None
@@ -178,12 +178,12 @@ class _Staging:
             self.rest.append(Operation(act, step.key, slot, entry_mark(step.after), old))
             return
         if step.source is not None:
-            after = replace(step.after, mtime=step.after.mtime or time.time_ns())
+            after = step.after.with_values(mtime=step.after.mtime or time.time_ns())
             new, digest = lfs_objects.copy_to_slot(step.source, stage, slot, after)
         elif step.content is None:
             new, digest = stage.copy(slot, upper, step.key.path, step.after)
         else:
-            new, digest = stage.write(slot, step.content, replace(step.after, mtime=step.after.mtime or time.time_ns()))
+            new, digest = stage.write(slot, step.content, step.after.with_values(mtime=step.after.mtime or time.time_ns()))
             self._save_for_session(step, slot, upper)
         self.rest.append(
             Operation(act, step.key, slot, new, old, digest, attributes_digest=_attributes_digest(stage, slot, step.after))
@@ -245,7 +245,7 @@ class _Staging:
             digest = upper_update.move_to_slot(tree, stage, step.key.path, slot, step.after)
             new = entry_mark(step.after)
             if (found := stage.entry_in(slot)) is not None:
-                new = replace(new, mode=found.mode)  # the mode may differ without the agent's ACL
+                new = new.with_values(mode=found.mode)  # the mode may differ without the agent's ACL
             self.rest[place] = replace(
                 self.rest[place], new=new, digest=digest, attributes_digest=_attributes_digest(stage, slot, step.after)
             )
@@ -260,7 +260,7 @@ class _Staging:
         """Save the file that the session needs if other content is applied."""
         if step.part is not None:
             # Its mode is in the record: with the agent's own, the file may be unreadable.
-            self._aside_stage(step.key.root).write(slot, step.part.content, replace(step.after, mode=0o600))
+            self._aside_stage(step.key.root).write(slot, step.part.content, step.after.with_values(mode=0o600))
             self.kept[step.key] = {"part": slot, "part_mode": step.part.mode}
         else:
             self._save_agents_file(step.key, slot, upper)
@@ -288,8 +288,8 @@ class _Staging:
         mode = step.after.mode if self._is_restore else step.after.mode & (0o777 | (step.expected.mode & SPECIAL_BITS))
         old = entry_mark(step.expected)
         if (found := self._current(step.key, old)) is not None:
-            old = replace(old, attributes=found.attributes)
-        op = Operation(OpKind.MODE, step.key, new=replace(old, mode=mode, attributes=step.after.attributes), old=old)
+            old = old.with_values(attributes=found.attributes)
+        op = Operation(OpKind.MODE, step.key, new=old.with_values(mode=mode, attributes=step.after.attributes), old=old)
         is_opening = step.expected.mode & 0o300 != 0o300 and mode & 0o300 == 0o300
         (self.opening if is_opening else self.closing).append(op)
 

@@ -216,7 +216,7 @@ def _restore_file(upper: dir_tree.Tree, stage: Stage, one: RestoredEntry, *, is_
         return
     if entry.type is FileType.DIRECTORY:
         _with_write_access(
-            parent, partial(_make_directory, name, parent, replace(entry, mode=entry.mode if is_copied else one.mode))
+            parent, partial(_make_directory, name, parent, entry.with_values(mode=entry.mode if is_copied else one.mode))
         )
         return
     source = (parent, _copy_of(one)) if is_copied else (stage.fd, slot.encode())

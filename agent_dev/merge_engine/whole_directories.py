@@ -10,7 +10,7 @@ from agent_dev.linux import attribute_names, syscalls
 from agent_dev.merge_engine.journal import EntryMark, Operation
 from agent_dev.merge_engine.merge_plan import SPECIAL_BITS, MakeDirectory, MergePlan, PutEntry
 from agent_dev.merge_engine.slots import Stage, is_excluded_attribute
-from agent_dev.quick_dataclass import dataclass, replace
+from agent_dev.quick_dataclass import dataclass
 
 Members = tuple[tuple[bytes, EntryMark], ...]
 OverlayAttributes = tuple[tuple[bytes, tuple[str, ...]], ...]
@@ -101,7 +101,7 @@ class _DirectorySearch:
             name = part.key.path[len(path) + 1 :]
             members += [(name, part.mark), *((name + b"/" + rest, mark) for rest, mark in part.members)]
             extra_attributes += [(name + b"/" + rest if rest else name, names) for rest, names in part.overlay_attributes]
-        own = replace(mark_from_stat(status), attributes=attributes)
+        own = mark_from_stat(status).with_values(attributes=attributes)
         return [WholeDirectory(Key(self._root, path), own, tuple(members), tuple(extra_attributes))]
 
     def _is_clean(self, fd: int, name: bytes, status: os.stat_result, after: Entry) -> bool:
@@ -145,14 +145,13 @@ def mark_from_stat(status: os.stat_result) -> EntryMark:
     """Return the mark of a file, link or directory; other types get one that matches nothing."""
     kind = _TYPES.get(stat.S_IFMT(status.st_mode), FileType.DEVICE)
     size, mtime, ctime = status.st_size, status.st_mtime_ns, status.st_ctime_ns
-    return EntryMark(kind, status.st_ino, size, mtime, ctime, stat.S_IMODE(status.st_mode))
+    return EntryMark(kind, stat.S_IMODE(status.st_mode), size, status.st_ino, mtime, ctime)
 
 
 def _mark_like(status: os.stat_result, after: Entry) -> EntryMark:
-    """Return the mark of an entry that is as selected; it shares the numbers of the other value, of which there are many."""
+    """Return the mark of an entry that is as selected."""
     mark = mark_from_stat(status)
-    ctime = after.ctime if after.ctime == mark.ctime else mark.ctime
-    return EntryMark(mark.type, after.inode, after.size, after.mtime, ctime, after.mode)
+    return EntryMark(mark.type, after.mode, after.size, after.inode, after.mtime, mark.ctime)
 
 
 def is_unchanged(folder: int, name: bytes, op: Operation) -> bool:

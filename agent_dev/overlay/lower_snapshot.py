@@ -1,18 +1,17 @@
 """Read a lower snapshot: the roots when the session began (taken by overlay/lower_snapshot_take), updated by later merges."""
 
+import contextlib
 import os
-from collections.abc import Collection, Iterable, Iterator, MutableMapping
+from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import checksummed_json, fast_json
-from agent_dev.fs.entry import MODES, Entry, FileType, WalkedEntry, shared_size
+from agent_dev.fs.entry import Entry, FileType, WalkedEntry
 from agent_dev.git.conversion import restore_line_endings
 from agent_dev.overlay import raw_json, rows_before_merge
-from agent_dev.quick_dataclass import replace
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from agent_dev.git.blob_reader import BlobReader
     from agent_dev.overlay.lower_snapshot_table import Row, Table
 
@@ -33,13 +32,10 @@ def read_manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | 
         return None
 
 
-def encode_manifest(about: dict[str, Any], tables: "list[list[Row]]") -> bytes:
-    """Encode a manifest: `about` as JSON, and the rows of each root."""
-    from agent_dev.overlay import lower_snapshot_table  # not loaded before the agent runs
-
-    packed = [lower_snapshot_table.pack(rows) for rows in tables]
+def encode_manifest(about: dict[str, Any], packed: "Sequence[tuple[dict[str, object], list[bytes]]]") -> bytes:
+    """Encode a manifest: `about` as JSON, and the packed rows of each root (`lower_snapshot_table.pack`)."""
     header = fast_json.dumps({"version": VERSION, **about, "roots": [header for header, _ in packed]})
-    return checksummed_json.add_checksum(b"".join([header, b"\n", *(column for _, columns in packed for column in columns)]))
+    return checksummed_json.add_checksum(header, b"\n", *(column for _, columns in packed for column in columns))
 
 
 def _decoded(data: bytes) -> dict[str, Any]:
@@ -78,7 +74,8 @@ def record_merge(
             row = row_of(WalkedEntry(path, entry), "") if entry else None
             if contents and entry and path in contents:
                 data, mode = contents[path]
-                row = row_of(WalkedEntry(path, replace(entry, size=len(data), mode=mode, inode=0, ctime=0)), _store(folder, data))
+                merged = entry.with_values(size=len(data), mode=mode, inode=0, ctime=0)
+                row = row_of(WalkedEntry(path, merged), _store(folder, data))
             if base.row(root, path) != row:  # equal rows were recorded before a crash
                 changed.append(path)
             yield path, _encoded(row)
@@ -89,16 +86,8 @@ def record_merge(
     def store_rows() -> None:
         rows_before_merge.store_rows(folder, merge_id, root, changed, encoded_before, edited)
 
-    _replace_merged(folder, str(root), lambda known: _with_new_rows(new_rows(), known), store_rows)
-
-
-def _with_new_rows(new: Iterable[tuple[bytes, bytes]], known: Iterable[tuple[str, bytes]]) -> Iterator[tuple[str, bytes]]:
-    """Yield new rows, then the others, while they are read: all rows of a large merge need much memory."""
-    paths = set()
-    for path, row in new:
-        paths.add(path)
-        yield os.fsdecode(path), row
-    yield from ((name, row) for name, row in known if os.fsencode(name) not in paths)
+    new = {str(root): lambda known: rows_before_merge.with_new_rows(new_rows(), known)}
+    rows_before_merge.update_file(folder, _MERGED, new, store_rows, keeps_damaged=True)  # see `_merged_or_none`
 
 
 def _encoded(row: "Row | None") -> bytes:
@@ -154,71 +143,49 @@ def _with_settings(entry: Entry, previous: "Row | None") -> Entry:
     base = _entry(previous) if previous is not None else None
     if base is None or base.type is not entry.type or (base.mode, base.attributes) == (entry.mode, entry.attributes):
         return entry
-    return replace(entry, mode=base.mode, attributes=base.attributes, ctime=0)
+    return entry.with_values(mode=base.mode, attributes=base.attributes, ctime=0)
 
 
 def record_undo(
-    folder: str, merge_id: str, root: int, now: Iterable[tuple[bytes, Entry | None]], theirs: frozenset[bytes]
+    folder: str,
+    merge_id: str,
+    root: int,
+    paths: Iterable[bytes],
+    entry_at: "Callable[[bytes], Entry | None]",
+    theirs: frozenset[bytes],
 ) -> None:
-    """Record that an undo restored some paths of a root, with new inodes or times.
+    """Record that an undo restored some paths of a root, with new inodes or times; `entry_at` returns what is there now.
 
     Their stored base versions stay valid, even if a resumed session has taken a new snapshot. `theirs`: paths that differed from
     the base even before the merge.
     """
-    data = read_manifest(folder, with_merged=False)
-    table = data["roots"][root] if data is not None and root < len(data["roots"]) else None
-    before = rows_before_merge.stored_rows(folder, merge_id, root)
-    restored: dict[str, bytes | None] = {}  # None: no row any more
-    for path, entry in now:
-        name = os.fsdecode(path)
-        known = before.pop(name, None)
-        previous = _decoded_row(known) if known is not None else None
+
+    @cache  # rarely needed, and large
+    def table() -> "Table | None":
+        data = read_manifest(folder, with_merged=False)
+        return data["roots"][root] if data is not None and root < len(data["roots"]) else None
+
+    def location(path: bytes) -> str:
+        found = table()
+        return found.content_location(path) if found is not None else ""
+
+    def restored_row(path: bytes, known: bytes | None) -> bytes | None:
+        entry, previous = entry_at(path), _decoded_row(known) if known is not None else None
         if path in theirs or (previous is not None and not previous[INODE]):
-            restored[name] = known
-        else:
-            stored = str(previous[STORED]) if previous is not None else table.content_location(path) if table else ""
-            restored[name] = _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
-    del before, data, table  # they may be large
-    _replace_merged(folder, str(root), lambda known: _replaced(known, restored))
+            return known
+        stored = str(previous[STORED]) if previous is not None else location(path) if entry else ""
+        return _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
 
+    def restored_rows() -> Iterator[tuple[bytes, bytes | None]]:
+        pending = {path: path for path in paths}
+        for name, known in rows_before_merge.stored_rows(folder, merge_id, root):
+            path = pending.pop(os.fsencode(name), None)
+            if path is not None:
+                yield path, restored_row(path, known)
+        yield from ((path, restored_row(path, None)) for path in pending)
 
-def _replace_merged(
-    folder: str,
-    root: str,
-    replaced: "Callable[[Iterable[tuple[str, bytes]]], Iterator[tuple[str, bytes]]]",
-    prepare_replacement: "Callable[[], None]" = lambda: None,
-) -> None:
-    """Replace the rows of a root that merges have changed, while they are read. A damaged file is kept (`_merged_or_none`)."""
-    try:
-        with open(f"{folder}/{_MERGED}", "rb") as file:
-            data = file.read()
-        for _ in raw_json.iterate(data):
-            pass  # reads each object to its end
-    except FileNotFoundError:
-        data = b""  # nothing was merged since the snapshot
-    except ValueError:
-        return
-    rows_before_merge.replace_file(folder, _MERGED, _with_rows(data, root, replaced), prepare_replacement)
-
-
-def _with_rows(
-    data: bytes, root: str, replaced: "Callable[[Iterable[tuple[str, bytes]]], Iterator[tuple[str, bytes]]]"
-) -> Iterator[tuple[str, Iterator[tuple[str, bytes]]]]:
-    """Yield the rows that merges have changed, those of a root replaced."""
-    is_there = False
-    for name, known in raw_json.iterate(data) if data else ():
-        is_there = is_there or name == root
-        yield name, replaced(known) if name == root else known
-    if not is_there:
-        yield root, replaced(())
-
-
-def _replaced(known: Iterable[tuple[str, bytes]], rows: "dict[str, bytes | None]") -> Iterator[tuple[str, bytes]]:
-    for path, old in known:
-        row = rows.pop(path, old)
-        if row is not None:
-            yield path, row
-    yield from ((path, row) for path, row in rows.items() if row is not None)
+    new = {str(root): lambda known: rows_before_merge.with_new_rows(restored_rows(), known)}
+    rows_before_merge.update_file(folder, _MERGED, new, keeps_damaged=True)
 
 
 def drop_unmerged_contents(folder: str) -> None:
@@ -248,7 +215,7 @@ def _merged(folder: str) -> "dict[str, rows_before_merge.Rows]":
     """Return the rows that merges have changed, by root and path, as JSON. Raises ValueError for a damaged file."""
     try:
         with open(f"{folder}/{_MERGED}", "rb") as file:
-            return raw_json.loads(file.read())
+            return raw_json.load(file)
     except FileNotFoundError:
         return {}  # nothing was merged since the snapshot
 
@@ -265,8 +232,10 @@ def _merged_or_none(folder: str) -> "dict[str, rows_before_merge.Rows] | None":
 
 
 def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
-    for root, rows in _merged(folder).items():
-        data["roots"][int(root)].override(rows)
+    """Apply the rows that merges have changed, while they are read. Raises ValueError or LookupError for a damaged file."""
+    with contextlib.suppress(FileNotFoundError), open(f"{folder}/{_MERGED}", "rb") as file:
+        for root, rows in raw_json.iterate(file):
+            data["roots"][int(root)].override(rows)
     return data
 
 
@@ -368,6 +337,10 @@ class LowerSnapshot:
         for table in self._tables:
             table.release_index()
 
+    def release(self) -> None:
+        """Free all rows: from now on every path is unknown."""
+        self._tables, self.is_complete = [], False
+
     def links(self, root: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield a root's symbolic links with their targets."""
         return self._tables[root].links() if root < len(self._tables) else iter(())
@@ -458,8 +431,7 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
         if fields is None:
             return _entry(self._table.row(path))
         kind, (mode, size, inode, mtime, ctime, links), target = fields
-        ctime = mtime if ctime == mtime else ctime
-        return Entry(_TYPES[kind], MODES[mode & 0o7777], shared_size(size), inode, mtime, ctime, links, target)
+        return Entry(_TYPES[kind], mode & 0o7777, size, inode, mtime, ctime, links, target)
 
     def get(self, path: bytes, default: Any = None) -> Any:
         """Return the entry of a path; faster than the inherited method, which catches an exception for each new file."""

@@ -7,10 +7,11 @@ bytes, up to a limit. It executes nothing from the repository and writes nothing
 
 import os
 import time
+from itertools import chain
 
 from agent_dev.fs import state_files
 from agent_dev.fs.unlocked_directories import UnlockedDirectories
-from agent_dev.overlay import lower_snapshot_git, lower_snapshot_walk
+from agent_dev.overlay import lower_snapshot_git, lower_snapshot_table, lower_snapshot_walk
 from agent_dev.overlay.lower_snapshot import encode_manifest, read_manifest, row_of
 from agent_dev.overlay.lower_snapshot_request import PriorChanges, SnapshotRequest
 
@@ -24,18 +25,15 @@ def take_snapshot(folder: str, request: SnapshotRequest, opened: UnlockedDirecto
     budget = lower_snapshot_walk.Budget(deadline=time.monotonic() + lower_snapshot_walk.MAX_SECONDS)
     older = (read_manifest(folder) if request.touched else None) or {}
     stores: list[str] = list(older.get("stores", ()))  # same order: older rows refer to stores by number
-    tables = []
+    packed = []
     for number in range(len(request.roots)):
         taking = _open_root(folder, number, request, budget, stores)
         taking.opened = opened if number == 0 else None
-        kept = [
-            table.row(path)
-            for table in older.get("roots", ())[number : number + 1]
-            for path in table
-            if taking.touched.includes(path)
-        ]
+        earlier = older.get("roots", ())[number : number + 1]
+        kept = (table.row(path) for table in earlier for path in table if taking.touched.includes(path))
         taken = lower_snapshot_walk.record_root(taking)
-        tables.append(kept + [row_of(found, stored, has_attributes=knows) for found, stored, knows in taken])
+        new = (row_of(found, stored, has_attributes=knows) for found, stored, knows in taken)
+        packed.append(lower_snapshot_table.pack(chain(kept, new)))
     about = {
         "complete": not budget.stop_reason,
         "stores": stores,
@@ -44,7 +42,7 @@ def take_snapshot(folder: str, request: SnapshotRequest, opened: UnlockedDirecto
         "dropped": budget.dropped,
         "marked": [budget.marked_count, *budget.marked_paths],
     }
-    state_files.replace_file(f"{folder}/manifest", encode_manifest(about, tables), is_durable=True)
+    state_files.replace_file(f"{folder}/manifest", encode_manifest(about, packed), is_durable=True)
     if request.touched and os.path.lexists(f"{folder}/merged"):
         os.unlink(f"{folder}/merged")  # included in the new manifest
 

@@ -132,12 +132,14 @@ def _attribute_names(top: bytes, found: WalkedEntry) -> list[str] | None:
 
 def _record(taking: RootSnapshot, found: WalkedEntry, names: list[str] | None) -> RecordedPath:
     if taking.has_changed(found.entry.ctime):
-        return replace(found, entry=replace(found.entry, inode=0, ctime=0)), "", False  # equals nothing: a conflict
+        return replace(found, entry=found.entry.with_values(inode=0, ctime=0)), "", False  # equals nothing: a conflict
     stored = _content_location(taking, found) if found.entry.type is FileType.FILE else ""
     if not names:
         return found, stored, names is not None
     own = _attributes(taking, found, names)
-    return (found, stored, False) if own is None else (replace(found, entry=replace(found.entry, attributes=own)), stored, True)
+    if own is None:
+        return found, stored, False
+    return replace(found, entry=found.entry.with_values(attributes=own)), stored, True
 
 
 def _attributes(taking: RootSnapshot, found: WalkedEntry, names: list[str]) -> tuple[tuple[str, bytes], ...] | None:
@@ -209,7 +211,7 @@ def _deleted_early(taking: RootSnapshot, seen: set[bytes]) -> Iterator[RecordedP
         blob = "" if taking.git_view.is_converted(path) else one.blob
         entry = Entry(FileType.FILE, one.entry.mode & 0o777, one.entry.size, mtime=one.entry.mtime)
         if stat.S_ISLNK(one.entry.mode):
-            entry = replace(entry, type=FileType.SYMLINK, mode=0o777, target=_target(taking, one))
+            entry = entry.with_values(type=FileType.SYMLINK, mode=0o777, target=_target(taking, one))
         yield WalkedEntry(path, entry), blob, False
 
 

@@ -5,6 +5,7 @@ Files have the checksum of `checksummed_json`. The text must be compact, as `fas
 
 import os
 from binascii import crc32
+from io import BytesIO
 from itertools import islice
 
 from agent_dev.fs import checksummed_json, fast_json
@@ -13,46 +14,108 @@ from agent_dev.linux import streams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any
+    from typing import Any, BinaryIO
 
     Tree = dict[str, Any] | Iterable[tuple[str, Any]]
 
 NULL = b"null"
+_PART = 1 << 18  # bytes that are read at once
 _BATCH = 1000  # members that are written at once
 
 
 def loads(data: bytes) -> "dict[str, dict[str, bytes]]":
-    """Return the objects of a file; their values are the bytes of their JSON text.
+    """Return the objects of a file's content; their values are the bytes of their JSON text.
 
     Raises ValueError for a wrong checksum or another text.
     """
-    return {name: dict(rows) for name, rows in iterate(data)}
+    return load(BytesIO(data))
 
 
-def iterate(data: bytes) -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
-    """Yield the objects of a file, with their members, as `loads` would return them, while they are read.
+def load(file: "BinaryIO") -> "dict[str, dict[str, bytes]]":
+    """Return the objects of a file, as `loads`. Raises ValueError, OSError."""
+    return {name: dict(rows) for name, rows in iterate(file)}
 
-    Raises ValueError, before the first one for a wrong checksum.
+
+def iterate(file: "BinaryIO") -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
+    """Yield the objects of a file, with their members, as `load` would return them, while they are read.
+
+    Raises ValueError, before the first one for a wrong checksum, and OSError.
     """
-    text = checksummed_json.verify(data).decode("ascii")
-    del data  # may be large
-    return _objects(text)
-
-
-def _objects(text: str) -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
-    at = checksummed_json.HEAD_SIZE - 1
-    while text[at : at + 1] == ",":
-        name, at = _name(text, at + 1)
-        if text[at : at + 1] != "{":
+    file.seek(0)
+    checksummed_json.verify_file(file)
+    file.seek(checksummed_json.HEAD_SIZE - 1)
+    text = _Text(file)
+    while text.take(","):
+        name = text.take_name()
+        if not text.take("{"):
             raise ValueError("not an object")
-        ends: list[int] = []
-        rows = _members_of(text, at, ends)
+        rows = _members_of(text)
         yield name, rows
         for _ in rows:
             pass
-        [at] = ends
-    if text[at:] != "}":
+    if not text.take("}") or not text.is_at_end():
         raise ValueError("more than one JSON value")
+
+
+def _members_of(text: "_Text") -> "Iterator[tuple[str, bytes]]":
+    """Yield the members of an object whose brace was taken. Raises ValueError."""
+    if text.take("}"):
+        return
+    while True:
+        name = text.take_name()
+        row = text.take_value()[1]
+        yield name, NULL if row == "null" else row.encode("ascii")  # one object for each null
+        if not text.take(","):
+            break
+    if not text.take("}"):
+        raise ValueError("an object without an end")
+
+
+class _Text:
+    """The text of a file from its position, read in parts: that of 100,000 rows has 30 MB."""
+
+    def __init__(self, file: "BinaryIO") -> None:
+        self._file, self._part, self._at = file, "", 0
+
+    def take(self, character: str) -> bool:
+        """Skip a character if it is the next one; return whether it is."""
+        is_next = not self.is_at_end() and self._part[self._at] == character
+        self._at += is_next
+        return is_next
+
+    def take_name(self) -> str:
+        """Return the name of a member, and skip it and its colon. Raises ValueError."""
+        name, _ = self.take_value()
+        if not isinstance(name, str) or not self.take(":"):
+            raise ValueError("not a member of an object")
+        return name
+
+    def take_value(self) -> "tuple[object, str]":
+        """Return a value, which is never the end of the text, and its JSON, and skip it. Raises ValueError."""
+        while True:
+            start = self._at
+            try:
+                value, end = _scan(self._part, start)
+            except ValueError:
+                end = len(self._part)
+            if end < len(self._part):  # it is complete
+                self._at = end
+                return value, self._part[start:end]
+            if not self._read():
+                raise ValueError("not a value, or incomplete")
+
+    def is_at_end(self) -> bool:
+        """Return whether nothing follows."""
+        return self._at == len(self._part) and not self._read()
+
+    def _read(self) -> bool:
+        data = self._file.read(_PART)
+        self._part, self._at = self._part[self._at :] + data.decode("ascii"), 0
+        return bool(data)
+
+
+def _scan(text: str, at: int) -> "tuple[object, int]":
+    return (None, at + 4) if text.startswith("null", at) else fast_json.scan(text, at)
 
 
 def find_members(text: str, at: int) -> "Iterator[tuple[str, int]]":
@@ -60,43 +123,21 @@ def find_members(text: str, at: int) -> "Iterator[tuple[str, int]]":
 
     Only closing braces may follow the object. Raises ValueError.
     """
-    ends: list[int] = []
-    yield from ((name, start) for name, start, _, _ in _places(text, at, ends))
-    if not text.startswith("}" * (len(text) - ends[0]), ends[0]):
-        raise ValueError("more than one JSON value")
+    while True:
+        start = at + 1
+        name, value = _name(text, start)
+        yield name, start
+        at = _scan(text, value)[1]
+        if text[at : at + 1] != ",":
+            break
+    if text[at:] != "}" * max(1, len(text) - at):
+        raise ValueError("an object without an end, or more than one JSON value")
 
 
 def member_at(text: str, at: int) -> "tuple[str, bytes]":
     """Return the name and the JSON text of the member whose name is at a position. Raises ValueError."""
     name, start = _name(text, at)
-    return name, text[start : _end(text, start)].encode("ascii")
-
-
-def _members_of(text: str, at: int, ends: "list[int]") -> "Iterator[tuple[str, bytes]]":
-    """Yield the members of an object whose brace is at a position, and append its end to `ends`. Raises ValueError."""
-    for name, _, start, end in _places(text, at, ends):  # one object for each null
-        yield name, NULL if text.startswith("null", start) else text[start:end].encode("ascii")
-
-
-def _places(text: str, at: int, ends: "list[int]") -> "Iterator[tuple[str, int, int, int]]":
-    """Yield each member of an object: its name, and where the name, the value and what follows start. Raises ValueError."""
-    if text.startswith("{}", at):
-        ends.append(at + 2)
-        return
-    while True:
-        start = at + 1
-        name, value = _name(text, start)
-        at = _end(text, value)
-        yield name, start, value, at
-        if text[at : at + 1] != ",":
-            break
-    if text[at : at + 1] != "}":
-        raise ValueError("an object without an end")
-    ends.append(at + 1)
-
-
-def _end(text: str, at: int) -> int:
-    return at + 4 if text.startswith("null", at) else fast_json.scan(text, at)[1]
+    return name, text[start : _scan(text, start)[1]].encode("ascii")
 
 
 def _name(text: str, at: int) -> "tuple[str, int]":

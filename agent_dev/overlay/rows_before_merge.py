@@ -1,14 +1,15 @@
 """The rows of a lower snapshot before a merge. An undo restores them, even if a resumed session has taken a new snapshot."""
 
+import contextlib
 import os
-from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from agent_dev.fs import durable
 from agent_dev.overlay import raw_json
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+    from typing import BinaryIO
 
 FILE_PREFIX = "before-"  # of a merge's id: one file per merge, since each may have 100,000 rows
 _EDITED = "edited-"  # prefix of a root's number
@@ -27,24 +28,62 @@ def store_rows(
 
     `edited`: paths that the user had changed before the merge.
     """
-    if not paths:
-        return
-    tree: dict[str, Any] = _read(folder, merge_id)
-    edited_paths = [path for path in paths if path in edited]
-    for name, changed, row_of in (
-        (str(root), paths, encoded_row),
-        (_EDITED + str(root), edited_paths, lambda _: raw_json.NULL),
-    ):
-        known = tree.get(name, {})
-        for path in changed if known else ():
-            known.pop(os.fsdecode(path), None)
-        tree[name] = chain(known.items(), _encoded_rows(changed, row_of))
-    replace_file(folder, FILE_PREFIX + merge_id, tree)
+    if paths:
+        edited_paths = [path for path in paths if path in edited]
+        new = {
+            str(root): lambda known: with_new_rows(((path, encoded_row(path)) for path in paths), known),
+            _EDITED + str(root): lambda known: with_new_rows(((path, raw_json.NULL) for path in edited_paths), known),
+        }
+        update_file(folder, FILE_PREFIX + merge_id, new)
 
 
-def _encoded_rows(paths: "Sequence[bytes]", encoded_row: "Callable[[bytes], bytes]") -> "Iterator[tuple[str, bytes]]":
-    """Yield rows while they are written: all rows of a large merge need much memory."""
-    return ((os.fsdecode(path), encoded_row(path)) for path in paths)
+def with_new_rows(
+    new: "Iterable[tuple[bytes, bytes | None]]", known: "Iterable[tuple[str, bytes]]"
+) -> "Iterator[tuple[str, bytes]]":
+    """Yield new rows (None: no row any more), then the others, while they are read: those of a large merge need much memory."""
+    paths = set()
+    for path, row in new:
+        paths.add(path)
+        if row is not None:
+            yield os.fsdecode(path), row
+    yield from ((name, row) for name, row in known if os.fsencode(name) not in paths)
+
+
+def update_file(
+    folder: str,
+    name: str,
+    new: "dict[str, Callable[[Iterable[tuple[str, bytes]]], Iterator[tuple[str, bytes]]]]",
+    prepare_replacement: "Callable[[], None]" = lambda: None,
+    *,
+    keeps_damaged: bool = False,
+) -> None:
+    """Replace some objects of a file of a snapshot, each made from its known rows while these are read. Raises OSError.
+
+    `prepare_replacement`: see `raw_json.replace_file`. `keeps_damaged`: leave a damaged file as it is.
+    """
+    with contextlib.ExitStack() as stack:
+        file = None
+        try:
+            file = stack.enter_context(open(f"{folder}/{name}", "rb"))
+            for _ in raw_json.iterate(file):
+                pass  # reads each object to its end
+        except FileNotFoundError:
+            pass
+        except ValueError:
+            if keeps_damaged:
+                return
+            file = None
+        replace_file(folder, name, _updated(file, new), prepare_replacement)
+
+
+def _updated(
+    file: "BinaryIO | None", new: "dict[str, Callable[[Iterable[tuple[str, bytes]]], Iterator[tuple[str, bytes]]]]"
+) -> "Iterator[tuple[str, Iterator[tuple[str, bytes]]]]":
+    missing = dict(new)
+    for name, known in raw_json.iterate(file) if file is not None else ():
+        replaced = missing.pop(name, None)
+        yield name, known if replaced is None else replaced(known)
+    yield from ((name, replaced(())) for name, replaced in missing.items())
 
 
 def replace_file(folder: str, name: str, tree: "raw_json.Tree", prepare_replacement: "Callable[[], None]" = lambda: None) -> None:
@@ -57,9 +96,17 @@ def replace_file(folder: str, name: str, tree: "raw_json.Tree", prepare_replacem
     durable.sync_path(folder)
 
 
-def stored_rows(folder: str, merge_id: str, root: int) -> Rows:
-    """Return the rows that were stored for a merge."""
-    return _read(folder, merge_id).get(str(root), {})
+def stored_rows(folder: str, merge_id: str, root: int) -> "Iterator[tuple[str, bytes]]":
+    """Yield the rows that were stored for a merge, while they are read; none of a damaged file."""
+    try:
+        with open(f"{folder}/{FILE_PREFIX}{merge_id}", "rb") as file:
+            for _ in raw_json.iterate(file):
+                pass  # reads each object to its end
+            for name, rows in raw_json.iterate(file):
+                if name == str(root):
+                    yield from rows
+    except (OSError, ValueError):
+        return  # nothing was merged yet
 
 
 def edited(folder: str, root: int, since: int) -> Rows:
@@ -87,6 +134,6 @@ def _read(folder: str, merge_id: str) -> dict[str, Rows]:
     """Return what was stored for a merge, by root."""
     try:
         with open(f"{folder}/{FILE_PREFIX}{merge_id}", "rb") as file:
-            return raw_json.loads(file.read())
+            return raw_json.load(file)
     except (OSError, ValueError):
         return {}  # nothing was merged yet

@@ -115,7 +115,7 @@ def test_many_deletions_are_one_question() -> None:
 
 
 def test_a_mode_is_a_separate_question() -> None:
-    script = replace(edited(), after=replace(FILE, mode=0o755))
+    script = replace(edited(), after=FILE.with_values(mode=0o755))
     assert play(Session(script), "y", "d", "y")[0] == only(LineSelection())
     assert play(Session(script), "n", "y", "n", "y")[0] == only(LineSelection(frozenset((0,)), mode=False))
 

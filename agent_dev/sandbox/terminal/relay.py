@@ -233,9 +233,9 @@ class TerminalRelay:
 
     def _ring(self) -> None:
         """Ring the bell, unless the output stopped within a sequence, which a BEL could end; then retry later."""
-        if time.monotonic() > self._bell_deadline or not is_in_foreground(self._ends.user):
-            self._bell_deadline = 0.0
-        elif not self._pending_output and self._output_end.can_ring() and _write(self._ends.user, b"\a"):
+        is_too_late = time.monotonic() > self._bell_deadline or not is_in_foreground(self._ends.user)
+        can_ring = not self._pending_output and self._output_end.can_ring()
+        if is_too_late or (can_ring and _write(self._ends.user, b"\a")):
             self._bell_deadline = 0.0
 
     # the launcher's commands

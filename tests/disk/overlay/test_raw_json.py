@@ -1,8 +1,10 @@
 """Nested objects whose innermost values stay JSON text."""
 
 import json
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from hypothesis import given
@@ -36,11 +38,13 @@ def test_a_file_is_that_of_checksummed_json(tmp_path: Path) -> None:
 @given(_TREES)
 def test_objects_are_read_as_json_reads_them(tree: dict[str, dict[str, Any]]) -> None:
     data = checksummed_json.dumps(tree)
-    assert raw_json.loads(data) == raw(tree)
-    for skipped in tree:
-        assert {name: dict(rows) for name, rows in raw_json.iterate(data) if name != skipped} == {
-            name: rows for name, rows in raw(tree).items() if name != skipped
-        }
+    for size in (1, 2, 7, 1 << 18):
+        with mock.patch.object(raw_json, "_PART", size):
+            assert raw_json.loads(data) == raw(tree)
+            for skipped in tree:
+                assert {name: dict(rows) for name, rows in raw_json.iterate(BytesIO(data)) if name != skipped} == {
+                    name: rows for name, rows in raw(tree).items() if name != skipped
+                }
 
 
 def test_pairs_are_written_while_they_are_made(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import random
 import stat
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import combinations
 from pathlib import Path
 from typing import TypeVar
@@ -317,7 +317,7 @@ class RebuiltDisk:
 
     def _as_recorded(self, entry: Thing) -> Thing:
         inode, now, ctime = self._reported.get(entry.inode, (entry.inode + _NEW_HERE, 0, 0))
-        return replace(entry, inode=inode, ctime=ctime if entry.ctime == now else entry.ctime)
+        return entry.with_values(inode=inode, ctime=ctime if entry.ctime == now else entry.ctime)
 
 
 def _nothing(_fd: int) -> None:

@@ -47,7 +47,7 @@ from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 OLD, NEW, OTHER = (Entry(FileType.FILE, 0o644, 3, inode) for inode in (1, 2, 3))
 KEY = Key(0, b"a/\xff\n")
 OP = Operation(OpKind.EXCHANGE, KEY, "1", entry_mark(NEW), entry_mark(OLD), "digest")
-FOLDER = EntryMark(FileType.DIRECTORY, 9, attributes=(("user.x", b"\0\xff"),))
+FOLDER = EntryMark(FileType.DIRECTORY, inode=9, attributes=(("user.x", b"\0\xff"),))
 OPS = (
     OP,
     Operation(OpKind.ATTACH, Key(1, b"d"), "2", FOLDER, is_auxiliary=True),
@@ -118,7 +118,7 @@ def test_the_count_of_implied_changes_and_git_updates_end_an_intent(monkeypatch:
     assert [*printed.implied_files()] == [(Key(0, b"w/in"), FileType.FILE)]
 
 
-MEMBERS = tuple((b"in/%d" % number, replace(entry_mark(NEW), inode=number)) for number in range(5))
+MEMBERS = tuple((b"in/%d" % number, entry_mark(NEW).with_values(inode=number)) for number in range(5))
 WHOLE = Operation(OpKind.ATTACH, Key(0, b"w"), "9", FOLDER, members=MEMBERS)
 INDEX = tuple(IndexUpdate(b"%d" % number, NO_ENTRY, (0o100644, "2" * 40)) for number in range(5))
 GIT = tuple(
@@ -190,7 +190,7 @@ def test_a_member_of_a_whole_directory_is_found_by_its_key() -> None:
 
 
 def test_entries_restored_by_reverting_a_phase_are_known() -> None:
-    moved = EntryMark(FileType.FILE, 2, 3, ctime=99)
+    moved = EntryMark(FileType.FILE, inode=2, size=3, ctime=99)
     printed = decode(written(*REACHED, FINISHED, phase_record(UNDO), back_record({0: moved})))
 
     assert printed.known_marks() == {0: moved, 2: None}
@@ -198,7 +198,7 @@ def test_entries_restored_by_reverting_a_phase_are_known() -> None:
 
 
 UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
-USERS, WITHOUT = EntryMark(FileType.FILE, 4, 5, ctime=6), EntryMark(FileType.FILE, 5, 5)
+USERS, WITHOUT = EntryMark(FileType.FILE, inode=4, size=5, ctime=6), EntryMark(FileType.FILE, inode=5, size=5)
 OTHER_OP = replace(OP, slot="1.apart", new=USERS, old=WITHOUT, digest="")
 APART = replace(UNDO, substitutes=(Substitute(0, OTHER_OP, "1"),))
 UNDONE_APART = (*REACHED, FINISHED, phase_record(APART), *reached_records(PhaseResult({}, {0: WITHOUT, 2: None})), FINISHED)

@@ -1,7 +1,5 @@
 """Short constructors for entries of an upper and of a base."""
 
-from dataclasses import replace
-
 from agent_dev.fs.entry import Entry, FileType, Key, WalkedEntry
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.interpret import interpret
@@ -27,7 +25,7 @@ def found(path: bytes, kind: FileType | str, **more: object) -> WalkedEntry:
     if kind == OPAQUE:
         return WalkedEntry(path, Entry(DIR, 0o755), overlay=(("opaque", b"y"),))
     entry = entry_of(FileType(kind))
-    return WalkedEntry(path, replace(entry, **more), device=259 if kind == DEVICE else 0)  # type: ignore[arg-type]
+    return WalkedEntry(path, entry.with_values(**more), device=259 if kind == DEVICE else 0)
 
 
 def entry_of(kind: FileType) -> Entry:

@@ -99,7 +99,10 @@ def test_a_deletion_has_the_type_of_the_deleted_entry() -> None:
 def test_identity_is_type_inode_size_mtime_and_ctime() -> None:
     one = Entry(FileType.FILE, mode=0o600, size=1, inode=2, mtime=3, ctime=4, links=5)
 
-    assert one.identity == (FileType.FILE, 2, 1, 3, 4)
+    for name in ("type", "size", "inode", "mtime", "ctime"):
+        value = FileType.SYMLINK if name == "type" else 9
+        assert one.with_values(**{name: value}).identity != one.identity
+    assert one.with_values(mode=0o644, links=1, attributes=(("user.a", b"b"),)).identity == one.identity
 
 
 def test_findings_change_nothing_else() -> None:

@@ -1,7 +1,5 @@
 """The real tree now, compared with the base version: the table of conflicts."""
 
-from dataclasses import replace
-
 import pytest
 
 from agent_dev.fs.entry import Entry
@@ -26,18 +24,18 @@ CONFLICTS: list[tuple[str, Change, Entry | None, str | None]] = [
     ("an edit of what is gone", change(WAS, NEW), None, "it was removed since the session started"),
     ("a deletion of the untouched", change(WAS, None), WAS, None),
     ("a deletion of what is gone", change(WAS, None), None, "it was removed since the session started"),
-    ("another inode", change(WAS, NEW), replace(WAS, inode=8), "it was changed since the session started"),
-    ("another size", change(WAS, NEW), replace(WAS, size=8), "it was changed since the session started"),
-    ("another mtime", change(WAS, NEW), replace(WAS, mtime=8), "it was changed since the session started"),
-    ("another ctime", change(WAS, NEW), replace(WAS, ctime=10), "it was changed since the session started"),
-    ("another type", change(WAS, NEW), replace(WAS, type=SYMLINK), "it was changed since the session started"),
+    ("another inode", change(WAS, NEW), WAS.with_values(inode=8), "it was changed since the session started"),
+    ("another size", change(WAS, NEW), WAS.with_values(size=8), "it was changed since the session started"),
+    ("another mtime", change(WAS, NEW), WAS.with_values(mtime=8), "it was changed since the session started"),
+    ("another ctime", change(WAS, NEW), WAS.with_values(ctime=10), "it was changed since the session started"),
+    ("another type", change(WAS, NEW), WAS.with_values(type=SYMLINK), "it was changed since the session started"),
     ("a file became a directory", change(WAS, NEW), FOLDER, "it was changed since the session started"),
     ("a directory became a file", change(FOLDER, None), WAS, "it was changed since the session started"),
-    ("a directory whose entries changed", change(FOLDER, None), replace(FOLDER, mtime=99, ctime=99), None),
+    ("a directory whose entries changed", change(FOLDER, None), FOLDER.with_values(mtime=99, ctime=99), None),
     (
         "a directory whose mode changed",
         change(FOLDER, FOLDER),
-        replace(FOLDER, mode=0o700),
+        FOLDER.with_values(mode=0o700),
         "its mode was changed since the session started",
     ),
 ]
@@ -54,10 +52,10 @@ PARENTS: list[tuple[str, Entry | None, Entry | None, str | None]] = [
     ("new, there already", None, FOLDER, None),
     ("removed", FOLDER, None, "d was removed since the session started"),
     ("became a file", FOLDER, WAS, "d is not a directory any more"),
-    ("became a link", FOLDER, replace(WAS, type=SYMLINK), "d is not a directory any more"),
+    ("became a link", FOLDER, WAS.with_values(type=SYMLINK), "d is not a directory any more"),
     ("new, a file came", None, WAS, "d is not a directory any more"),
     ("was a file, is that file", WAS, WAS, None),
-    ("was a file, is another", WAS, replace(WAS, inode=8), "d is not a directory any more"),
+    ("was a file, is another", WAS, WAS.with_values(inode=8), "d is not a directory any more"),
 ]
 
 

@@ -26,7 +26,7 @@ def test_common_overlay_attributes_are_ignored(name: str) -> None:
 
 
 def test_only_files_of_equal_size_are_compared_by_content() -> None:
-    base = {name: replace(entry_of(kind), size=3) for name, kind in ((b"a", FILE), (b"b", FILE), (b"c", SYMLINK), (b"d", DIR))}
+    base = {name: entry_of(kind).with_values(size=3) for name, kind in ((b"a", FILE), (b"b", FILE), (b"c", SYMLINK), (b"d", DIR))}
     upper = [
         found(b"a", FILE, size=3),
         found(b"b", FILE, size=4),

@@ -1,7 +1,5 @@
 """The changes in an upper relative to the base: the complete table of all pairs of entries."""
 
-from dataclasses import replace
-
 import pytest
 
 from agent_dev.fs.entry import FileType, Key
@@ -52,7 +50,7 @@ def test_the_table_has_a_row_for_each_pair() -> None:
 
 @pytest.mark.parametrize(("upper", "base", "kind"), PAIRS, ids=[f"{upper} over {base}" for upper, base, _ in PAIRS])
 def test_each_pair_has_the_kind_of_the_table(upper: FileType | str, base: FileType | str, kind: ChangeKind | None) -> None:
-    before = {} if base == NOTHING else {b"x": replace(entry_of(FileType(base)), target=b"elsewhere")}
+    before = {} if base == NOTHING else {b"x": entry_of(FileType(base)).with_values(target=b"elsewhere")}
     above = [] if upper == NOTHING else [found(b"x", upper)]
 
     assert read(above, before) == ({} if kind is None else {b"x": kind})
@@ -60,7 +58,7 @@ def test_each_pair_has_the_kind_of_the_table(upper: FileType | str, base: FileTy
 
 @pytest.mark.parametrize(("upper", "base", "kind"), PAIRS, ids=[f"{upper} over {base}" for upper, base, _ in PAIRS])
 def test_a_change_has_its_old_and_new_entry(upper: FileType | str, base: FileType | str, kind: ChangeKind | None) -> None:
-    before = {} if base == NOTHING else {b"x": replace(entry_of(FileType(base)), target=b"elsewhere")}
+    before = {} if base == NOTHING else {b"x": entry_of(FileType(base)).with_values(target=b"elsewhere")}
     above = [] if upper == NOTHING else [found(b"x", upper)]
 
     for change in interpret(3, above, before, frozenset()):
