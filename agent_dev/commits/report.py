@@ -217,8 +217,9 @@ def find_uncommitted(tree: OverlayView, queries: RunningQueries, moved: Mapping[
 
 
 def list_tree(repo: BareRepository, commit: str, paths: Collection[bytes]) -> dict[bytes, TreeBlob]:
-    """Return files of a commit; all of them if there are too many to name."""
-    return dict(iterate_tree(repo, commit, paths))
+    """Return which of the paths are files of a commit."""
+    wanted = frozenset(paths)
+    return {path: side for path, side in iterate_tree(repo, commit, paths) if path in wanted}
 
 
 def iterate_tree(repo: BareRepository, commit: str, paths: Collection[bytes]) -> Iterator[tuple[bytes, TreeBlob]]:

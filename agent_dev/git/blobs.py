@@ -1,6 +1,7 @@
 """Blobs of a bare repository by id: all of them at once, or in batches, so that many fit into little memory."""
 
 from collections.abc import Container, Iterable, Iterator, Mapping
+from io import BytesIO
 
 from agent_dev.errors import CommandFailed
 from agent_dev.git.bare import MAX_OUTPUT_SIZE, BareRepository
@@ -95,7 +96,7 @@ def read_sizes(repo: BareRepository, ids: Iterable[str]) -> dict[str, int]:
     if not wanted:
         return {}
     output = repo.run("cat-file", "--batch-check=%(objecttype) %(objectsize)", "--buffer", stdin=id_lines(wanted))[1]
-    rows = (row.split(b" ") for row in output.split(b"\n"))
+    rows = (row.split() for row in BytesIO(output))
     found = zip(wanted, rows, strict=False)  # git answers each id with a line; fewer lines if it failed
     return {oid: int(row[1]) for oid, row in found if len(row) == 2 and row[0] == b"blob"}
 

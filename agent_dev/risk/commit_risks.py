@@ -56,11 +56,12 @@ def risks_of_commit(
 
 def link_targets(commits: Iterable[ParsedCommit], texts: Texts) -> dict[bytes, set[bytes | None]]:
     """Return the symlink targets that commits set, by path; None for anything other than a symlink."""
-    found: dict[bytes, set[bytes | None]] = {}
-    for one in (one for commit in commits for one in commit.changed_files):
-        is_link = one.new_mode == _SYMLINK
-        found.setdefault(one.path, set()).add(texts.get(one.new_oid, b"") if is_link else None)
-    return {path: targets for path, targets in found.items() if targets != {None}}
+    changed = [one for commit in commits for one in commit.changed_files]
+    found: dict[bytes, set[bytes | None]] = {one.path: set() for one in changed if one.new_mode == _SYMLINK}
+    for one in changed if found else ():
+        if one.path in found:
+            found[one.path].add(texts.get(one.new_oid, b"") if one.new_mode == _SYMLINK else None)
+    return found
 
 
 def _risks(
