@@ -13,6 +13,7 @@ from agent_dev.session.store import (
     Store,
     all_sessions,
     has_no_record,
+    have_records,
     is_locked,
     lock_creation,
     unlock_session,
@@ -30,7 +31,7 @@ def sweep_leftovers(session_store: Store) -> None:
     """Move sessions that were killed before they had a record to the trash; remove incomplete imports; finish removals."""
     for name in list_names(session_store.removals_folder):
         remove_session(f"{session_store.removals_folder}/{name}")
-    if not any(map(has_no_record, all_sessions(session_store))):
+    if have_records(session_store):
         return
     creation_lock = lock_creation(session_store, fcntl.LOCK_EX)
     try:

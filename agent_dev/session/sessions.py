@@ -160,9 +160,7 @@ def open_with_name(context: CommandContext, name: str) -> tuple[ListedSession, .
 
 def _mentioning(context: CommandContext, name: str) -> tuple[ListedSession, ...]:
     """Return the sessions with this id, or with this text in their records."""
-    every = store.all_sessions(context.store)
-    found = [_listed(session) for session in every if session.id == name or store.has_in_record(session, (name,))]
-    return tuple(filter(None, found))
+    return tuple(filter(None, map(_listed, store.mentioning_sessions(context.store, name))))
 
 
 def match_session(all_found: tuple[ListedSession, ...], name: str, root: str) -> ListedSession | None:

@@ -390,6 +390,19 @@ def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
     return any(_quoted(text) in data for text in texts)
 
 
+def mentioning_sessions(store: Store, name: str) -> tuple[Session, ...]:
+    """Return the sessions with this id, or with this text in their records, oldest first."""
+    folder, text, found = store.sessions, _quoted(name), []
+    for session_id in sorted(state_files.list_names(folder)):  # of a thousand, few become values
+        try:
+            is_mentioned = session_id == name or text in state_files.read_file(f"{folder}/{session_id}/session.json")
+        except OSError:
+            continue
+        if is_mentioned:
+            found.append(Session(session_id, f"{folder}/{session_id}"))
+    return tuple(found)
+
+
 _json_texts: dict[str, bytes] = {}  # cached: each is searched in a thousand records
 
 
@@ -440,6 +453,12 @@ def has_root(record: Record, path: str) -> bool:
 def has_no_record(session: Session) -> bool:
     """Return whether a session has no record: it is being created, or its creator was killed."""
     return not os.path.lexists(f"{session.folder}/session.json") and os.path.isdir(session.folder)
+
+
+def have_records(store: Store) -> bool:
+    """Return whether `has_no_record` is false for every session; of a thousand, none becomes a value."""
+    folders = (f"{store.sessions}/{name}" for name in state_files.list_names(store.sessions))
+    return all(os.path.lexists(f"{folder}/session.json") or not os.path.isdir(folder) for folder in folders)
 
 
 def all_sessions(store: Store, folder: str = "") -> tuple[Session, ...]:
