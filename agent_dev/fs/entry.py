@@ -157,12 +157,12 @@ class Entry(bytes):
     @property
     def identity(self) -> bytes:
         """The values that stay the same as long as an entry is untouched: all but mode and links (decision 0006)."""
-        return self[:_MODE]
+        return self[:_MODE] if len(self) == _END else self[:_MODE] + _far_times(self.mtime, self.ctime)
 
     @property
     def content_identity(self) -> bytes:
         """Its type, inode, size and mtime, which a rename leaves as they are."""
-        return self[:_CTIME]
+        return self[:_CTIME] if len(self) == _END else self[:_CTIME] + _far_times(self.mtime)
 
     @property
     def inode_identity(self) -> bytes:
@@ -172,6 +172,11 @@ class Entry(bytes):
 
 def _wrapped(time: int) -> int:
     return (time + _TIMES // 2) % _TIMES - _TIMES // 2
+
+
+def _far_times(*times: int) -> bytes:
+    """Return what tells times that do not fit from those that were packed in their place; nothing for others."""
+    return b"".join(b" %d" % time for time in times if time != _wrapped(time))
 
 
 _ONE_LINK = _UINT32.pack(1)

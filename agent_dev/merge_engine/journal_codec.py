@@ -258,7 +258,7 @@ def _mark_row(mark: EntryMark | None) -> list[Any] | None:
     return [*row, [[name, value.hex()] for name, value in mark.attributes]] if mark.attributes else row
 
 
-_numbers: list[int] = []
+_numbers: list[int] = []  # of operations, up to the largest that a journal has named
 _keys: dict[Key, Key] = {}  # those of the journal that is being decoded
 _last: dict[bytes, Journal] = {}  # by digest: an undo reads a journal five times, to find, open and repair it
 

@@ -50,6 +50,17 @@ def test_only_equal_values_are_equal_entries(one: dict[str, Any], other: dict[st
         assert (Entry(**(one | {name: value})) == Entry(**one)) == (value == one[name])
 
 
+@pytest.mark.parametrize("time", [0, -1, 1 << 63, -(1 << 63) - 1])
+def test_times_that_are_packed_alike_are_different_identities(time: int) -> None:
+    for other in (time + (1 << 64), time - (1 << 64)):
+        one = Entry(FileType.FILE, mtime=time, ctime=time)
+        assert one.with_values(ctime=other).identity != one.identity
+        assert one.with_values(mtime=other).identity != one.identity
+        assert one.with_values(mtime=other).content_identity != one.content_identity
+        for same in (one.with_values(ctime=other), one.with_values(ctime=5, attributes=(("user.a", b"b"),), links=2)):
+            assert same.content_identity == one.content_identity
+
+
 @pytest.mark.parametrize(
     "values",
     [{"size": -1}, {"inode": 1 << 64}, {"mode": 1 << 16}, {"links": -1}, {"mtime": "now"}, {"ctime": 1.5}, {"size": "large"}],
