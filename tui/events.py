@@ -350,6 +350,13 @@ class ChangeUpdated:
 
 
 @dataclass(frozen=True, slots=True)
+class ResolutionFailed:
+    """A conflict was not resolved, for this reason."""
+
+    message: str
+
+
+@dataclass(frozen=True, slots=True)
 class ChangesRefreshed:
     """The running agent changed more files."""
 
@@ -402,6 +409,7 @@ Result = (
     | ProgressReported
     | OperationFinished
     | EntriesLoaded
+    | ResolutionFailed
     | MessageReported
 )
 

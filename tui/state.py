@@ -10,7 +10,7 @@ from agent_dev.overlay.changes import Change, ChangeSet
 from agent_dev.overlay.selection import EMPTY_SELECTION, Selection
 from agent_dev.quick_dataclass import dataclass, field, replace
 from tui.effects import Effect, Resolutions
-from tui.events import NO, Pane, PromptKind
+from tui.events import NO, Event, Pane, PromptKind
 from tui.model import totals
 from tui.model.change_list import ChangeRow, Listing, ListRow
 from tui.model.document import WHOLE_FILE, DiffOptions, Document, Highlighting
@@ -43,7 +43,10 @@ class ScreenPage(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiffPane:
-    """The diff pane. `key` is None while the cursor is on a heading; `anchor` is the row where a range starts, or -1."""
+    """The diff pane. `key` is None while the cursor is on a heading; `anchor` is the row where a range starts, or -1.
+
+    `is_loaded`: `document` is complete; the diff of a change is read by a worker.
+    """
 
     key: Key | None = None
     document: Document = EMPTY_DOCUMENT
@@ -51,6 +54,7 @@ class DiffPane:
     horizontal_offset: int = 0
     anchor: int = -1
     highlighting: Highlighting | None = None
+    is_loaded: bool = True
 
     @property
     def row_count(self) -> int:
@@ -116,7 +120,8 @@ class State:
     of the selected commits. `actions` are the palette's: a binding's id and its description. `is_resolving`: the changes are
     conflicts between commits; the commits are imported when all are resolved. `resolves_next`: the next screen resolves such
     conflicts. `notes` are those to the agent. `ending` is what happens to the rest of the session after the review, `has_rest`:
-    there is one.
+    there is one. `resolving` is the change whose resolution a worker carries out, `typed_ahead` what was typed and waits for
+    its result, or for a diff.
     """
 
     changes: ChangeSet
@@ -149,6 +154,8 @@ class State:
     prompt: Prompt | None = None
     search: str = ""
     resolutions: Mapping[Key, Resolutions] = field(default_factory=dict)
+    resolving: Key | None = None
+    typed_ahead: tuple[Event, ...] = ()
     replaces_edit: bool = False  # the next resolution replaces the text from the editor
     returns_to: Tab | None = None  # where Escape leads, from a change that was opened on that tab
     unconfirmed: tuple[tuple[Key, ...], ...] = ()

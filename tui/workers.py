@@ -35,6 +35,7 @@ from tui.events import (
     MessageReported,
     OperationFinished,
     ProgressReported,
+    ResolutionFailed,
     Result,
     RisksAssessed,
     SearchFinished,
@@ -203,7 +204,7 @@ class Worker:
 
     def _resolved(self, key: Key, change: Change | None, message: str, *, is_edited: bool = False) -> Result:
         if change is None:
-            return MessageReported("the lines cannot be combined: < keeps yours, > uses the agent's")
+            return ResolutionFailed("the lines cannot be combined: < keeps yours, > uses the agent's")
         self._changed[key] = change
         return ChangeUpdated(change, message, is_selected=True, is_edited=is_edited)
 

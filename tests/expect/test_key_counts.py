@@ -99,3 +99,26 @@ def test_mixed_changes_with_conflicts_and_risks_take_25_keys(shop: AgentDev, rep
     assert keyboard.count <= 25
     assert "return 33\n" in (repo / "m00.py").read_text()
     assert (repo / "run2.sh").exists()
+
+
+def test_keys_typed_ahead_do_what_they_do_when_typed_slowly(shop: AgentDev, repo: Path) -> None:
+    for name in ("m00.py", "m01.py", "m02.py"):
+        (repo / name).write_text(MODULE)
+    shop.git("add", "-A")
+    shop.git("commit", "-qm", "modules")
+    conflicts = "sed -i 's/return 3$/return 33/' m00.py m01.py"
+    work(shop, f"{conflicts}; sed -i -e 's/return 7$/return 77/' -e 's/return 17$/return 1717/' m02.py")
+    for name in ("m00.py", "m01.py"):
+        (repo / name).write_text(MODULE.replace("return 3\n", "return 333\n"))
+
+    with review(shop, rows=24, cols=80) as terminal:
+        terminal.keys(">", ">", "j", "j", "enter", "]", "space", "c")  # both conflicts, and the second hunk of m02.py
+        terminal.wait_for("Apply 3 changes?")
+        terminal.keys("y")
+        terminal.wait_for("3 changes merged")
+        terminal.keys("enter")
+        assert terminal.wait_exit() == 0
+
+    assert "return 33\n" in (repo / "m00.py").read_text()
+    assert "return 33\n" in (repo / "m01.py").read_text()
+    assert (repo / "m02.py").read_text() == MODULE.replace("return 17\n", "return 1717\n")

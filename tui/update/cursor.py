@@ -73,7 +73,7 @@ def load_current(state: State) -> Transition:
         return replace(focus_pane(state, state.pane), diff=DiffPane(document=_description(state))), ()
     if change.key == state.diff.key:
         return state, ()
-    return replace(state, diff=DiffPane(change.key, Document(change.key))), (load_effect(state, change.key),)
+    return replace(state, diff=DiffPane(change.key, Document(change.key), is_loaded=False)), (load_effect(state, change.key),)
 
 
 def _description(state: State) -> Document:

@@ -22,7 +22,7 @@ from tui.model.change_list import ChangeRow
 from tui.model.tabs import Tab, TabEntry
 from tui.source import Draft
 from tui.state import ScreenPage, State, Transition, with_selection
-from tui.update import cursor, display, navigation, prompt, questions, results
+from tui.update import cursor, display, navigation, prompt, questions, results, typed_ahead
 from tui.update import selection as choosing
 
 _NO_DRAFT = Draft()
@@ -76,7 +76,19 @@ def _initial_cursor(state: State, draft: Draft) -> int:
 
 
 def update(state: State, event: Event) -> Transition:
-    """Return the state after an event, and the effects to run."""
+    """Return the state after an event, and the effects to run; an event that needs a result of a worker waits for it."""
+    if typed_ahead.must_wait(state, event):
+        return typed_ahead.hold(state, event), ()
+    state, effects = _update(state, event)
+    state, held = typed_ahead.next_event(state)
+    while held is not None:
+        state, more = _update(state, held)
+        effects = (*effects, *more)
+        state, held = typed_ahead.next_event(state)
+    return state, effects
+
+
+def _update(state: State, event: Event) -> Transition:
     if isinstance(event, Result):
         return results.update_results(state, event)
     if isinstance(event, QuestionEvent):

@@ -69,7 +69,7 @@ def _to_entry(state: State) -> Transition:
     key = state.entry.key if state.entry else None
     if key is None:
         return cursor.focus_pane(state, Pane.DIFF), ()
-    new, _ = _switch_tab(state, Tab.CHANGES)
+    new, effects = _switch_tab(state, Tab.CHANGES)
     row = new.listing.row_of(key)
     if row < 0:
         new = display.with_filter(new, "")
@@ -77,8 +77,8 @@ def _to_entry(state: State) -> Transition:
     if not isinstance(new.listing.rows[row], ChangeRow):
         new = replace(new, listing=change_list.with_group_closed(new.listing, new.listing.group_of[key], closed=False))
         row = new.listing.row_of(key)
-    moved, effects = cursor.move_list_to(new, max(row, 0))
-    return replace(cursor.focus_pane(moved, Pane.DIFF), returns_to=state.tab), effects
+    moved, more = cursor.move_list_to(new, max(row, 0))
+    return replace(cursor.focus_pane(moved, Pane.DIFF), returns_to=state.tab), (*effects, *more)
 
 
 def _back(state: State) -> Transition:

@@ -24,6 +24,7 @@ from tui.events import (
     Pane,
     ProgressReported,
     Resized,
+    ResolutionFailed,
     Result,
     RisksAssessed,
     SearchFinished,
@@ -50,6 +51,8 @@ def update_results(state: State, fact: Result) -> Transition:
         case Resized(columns):
             new = replace(state, columns=columns)
             return moving.reload_current(new) if columns != state.columns else (new, ())
+        case ResolutionFailed(message):
+            return replace(state, resolving=None, message=message), ()
         case MessageReported(message):
             return replace(state, message=message), ()
         case _:
@@ -109,7 +112,8 @@ def _update_changes(state: State, fact: ChangesResult) -> Transition:
             return questions.continue_summary(state, selection, files), ()
         case ChangeUpdated(change, message, is_taken, is_edited):
             answers = {key: some for key, some in state.resolutions.items() if not (is_edited and key == change.key)}
-            new, effects = _replace_change(replace(state, resolutions=answers), change, message, is_selected=is_taken)
+            state = replace(state, resolutions=answers, resolving=None)
+            new, effects = _replace_change(state, change, message, is_selected=is_taken)
             return (new, effects) if is_edited or not is_taken else _at_next_conflict(new, effects, change)
         case ChangesRefreshed(changes):
             return _refresh(state, changes)
@@ -122,11 +126,11 @@ def _show_diff(state: State, document: Document) -> State:
     diff = state.diff
     if diff.key != document.key:
         return state  # outdated: the cursor has moved
-    if state.pane is Pane.DIFF and not diff.cursor and not diff.document.rows:  # entered before it was loaded
+    if state.pane is Pane.DIFF and not diff.cursor and not diff.is_loaded:  # entered before it was loaded
         cursor = moving.first_selectable_row(document)
     else:
         cursor = _find_same_line(diff.document, diff.cursor, document)
-    return replace(state, diff=replace(diff, document=document, cursor=cursor, anchor=-1))
+    return replace(state, diff=replace(diff, document=document, cursor=cursor, anchor=-1, is_loaded=True))
 
 
 def _find_same_line(old: Document, cursor: int, new: Document) -> int:

@@ -7,7 +7,17 @@ import pytest
 from agent_dev.diff.merge3 import ConflictSide, merge_lines
 from tests.unit.tui.tui_states import after, change, changes
 from tui.effects import Resolutions, Resolve
-from tui.events import ConflictResolved, CursorMoved, CursorMovedTo, DiffLoaded, EnterPressed, HunkMoved, Pane, Toggled
+from tui.events import (
+    ChangeUpdated,
+    ConflictResolved,
+    CursorMoved,
+    CursorMovedTo,
+    DiffLoaded,
+    EnterPressed,
+    HunkMoved,
+    Pane,
+    Toggled,
+)
 from tui.model import conflict
 from tui.model.document import DiffOptions, Document
 from tui.state import State
@@ -69,7 +79,8 @@ def test_in_the_list_a_key_resolves_the_conflict_and_no_edit() -> None:
 
 
 def test_an_edit_is_toggled_after_the_conflict_was_resolved() -> None:
-    state = after(opened(), HunkMoved(1), ConflictResolved(AGENT), HunkMoved(1))
+    resolved = ChangeUpdated(replace(CHANGE, conflict=None))
+    state = after(opened(), HunkMoved(1), ConflictResolved(AGENT), resolved, HunkMoved(1))
     _, effects = update(state, Toggled())
     assert Resolve(CHANGE.key, (AGENT, AGENT, YOURS)) in effects
 
