@@ -10,6 +10,7 @@ import shutil
 from collections.abc import Container, Iterator
 from typing import Any
 
+from agent_dev.bundle.manifest_json import Rows
 from agent_dev.fs import walk
 from agent_dev.fs.dir_tree import CHUNK_SIZE, Tree
 from agent_dev.fs.entry import Entry, FileType, WalkedEntry
@@ -57,7 +58,7 @@ def write_base(request: BaseRequest, roots: list[dict[str, Any]], contents: Cont
         file.write(lower_snapshot.encode_manifest(about, packed))
 
 
-def _rows(request: BaseRequest, number: int, base: list[Row], contents: Container[str]) -> Iterator[list[object]]:
+def _rows(request: BaseRequest, number: int, base: Rows, contents: Container[str]) -> Iterator[list[object]]:
     path, objects = request.roots[number]
     tree = Tree(path, is_reviewed=True)
     try:

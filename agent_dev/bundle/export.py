@@ -8,11 +8,11 @@ from typing import Any
 from agent_dev import __version__
 from agent_dev.agent_git import commits, current_refs, refs
 from agent_dev.agent_git.repositories import AgentRepository, list_repositories
-from agent_dev.bundle import archive, manifest, rows
+from agent_dev.bundle import archive, manifest, manifest_json, rows
 from agent_dev.bundle.archive import Target
 from agent_dev.bundle.rows import Contents, FileContent, RootReader
 from agent_dev.errors import AgentDevError, Refused
-from agent_dev.fs import checksummed_json, dir_tree, walk
+from agent_dev.fs import dir_tree, walk
 from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import CorruptUpperError
 from agent_dev.fs.read_regular import read_regular_file
@@ -65,14 +65,9 @@ class SessionExport:
 
         `task`: the session's task; `version`: one of `manifest.VERSIONS`.
         """
-        contents, base = Contents(), LowerSnapshot(self._session.lower_snapshot)
+        contents = Contents()
         left_out: list[str] = []
-        try:
-            roots = [self._root(number, base, contents, left_out) for number in range(len(self._uppers))]
-        except CorruptUpperError as error:
-            raise Refused(message=f"session {store.session_name(self._session)}: {error}") from None
-        finally:
-            base.close()
+        roots = self._roots(contents, left_out)
         packs, git = self._repositories(left_out)
         logs = {name: data for name in manifest.LOGS if (data := self._log(name))}
         value = {
@@ -93,7 +88,7 @@ class SessionExport:
             raise Refused(
                 message=f"session {store.session_name(self._session)} cannot be bundled: {error.values['reason']}"
             ) from None
-        return Collected(checksummed_json.dumps(value), tuple(dict.fromkeys(left_out)), packs, logs, contents.sources)
+        return Collected(manifest_json.dumps(value), tuple(dict.fromkeys(left_out)), packs, logs, contents.sources)
 
     def write(self, collected: Collected, signature: bytes, target: Target) -> None:
         """Write the bundle. Raises OSError, or Refused if a file has changed since `collect`."""
@@ -122,6 +117,15 @@ class SessionExport:
             archive.write_stream(target, archive.blob_name(digest), source.size, _verified(fd, digest, source.size))
         finally:
             os.close(fd)
+
+    def _roots(self, contents: Contents, left_out: list[str]) -> list[rows.Row]:
+        base = LowerSnapshot(self._session.lower_snapshot)
+        try:
+            return [self._root(number, base, contents, left_out) for number in range(len(self._uppers))]
+        except CorruptUpperError as error:
+            raise Refused(message=f"session {store.session_name(self._session)}: {error}") from None
+        finally:
+            base.close()
 
     def _root(self, number: int, base: LowerSnapshot, contents: Contents, left_out: list[str]) -> rows.Row:
         upper, path = self._uppers[number], self._record["roots"][number]

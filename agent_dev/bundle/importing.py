@@ -14,13 +14,14 @@ from typing import Any
 from agent_dev.agent_git import refs
 from agent_dev.agent_git.program import find_git
 from agent_dev.agent_git.repositories import find_repository
-from agent_dev.bundle import archive, base_builder, commits_import, content_places
+from agent_dev.bundle import archive, base_builder, commits_import, content_places, manifest_json
 from agent_dev.bundle import manifest as manifests
 from agent_dev.bundle.archive import ArchiveReader, Source
 from agent_dev.bundle.content_places import ContentPlaces
+from agent_dev.bundle.manifest import ContentUses
 from agent_dev.bundle.upper_builder import UpperBuilder
 from agent_dev.errors import BadBundle, CommandFailed, Refused
-from agent_dev.fs import checksummed_json, durable
+from agent_dev.fs import durable
 from agent_dev.git import repository
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.overlay.labels import format_size
@@ -41,6 +42,7 @@ class OpenBundle:
 
     reader: ArchiveReader
     manifest: dict[str, Any]
+    uses: ContentUses
     size: int
     signer: str
     _next: bytes  # the header after the manifest and the signature
@@ -56,7 +58,8 @@ class OpenBundle:
         entries = sum(len(root["entries"]) for root in self.manifest["roots"])
         logs = sum(row["size"] for row in self.manifest["logs"].values())
         packs = sum(row["size"] for row in self.manifest["git"])
-        return int(content_places.size_on_disk(self.manifest) + 2 * packs + logs + self.size + entries * _ENTRY_SIZE)
+        contents = content_places.size_on_disk(self.manifest["blobs"], self.uses)
+        return int(contents + 2 * packs + logs + self.size + entries * _ENTRY_SIZE)
 
     def read_members(self, places: ContentPlaces | None) -> None:
         """Read and check the other members, and write each to its place unless `places` is None. Raises BadBundle, OSError."""
@@ -97,14 +100,14 @@ def open_bundle(source: Source, find_signer: FindSigner) -> OpenBundle:
     reader = ArchiveReader(source)
     data = reader.first(archive.MANIFEST, archive.MAX_MANIFEST)
     try:
-        value = checksummed_json.loads(data)
+        value = manifest_json.loads(data)
     except (ValueError, MemoryError):
         raise BadBundle(reason="its manifest is damaged") from None
-    manifests.check_manifest(value)
-    if data != checksummed_json.dumps(value):
+    uses = manifests.check_manifest(value)
+    if not manifest_json.is_canonical(data, value):
         raise BadBundle(reason="its manifest is not in canonical form")
     signature, block = reader.signature()
-    return OpenBundle(reader, value, len(data), find_signer(data, signature) if signature else "", block)
+    return OpenBundle(reader, value, uses, len(data), find_signer(data, signature) if signature else "", block)
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +222,7 @@ def _write_contents(session: store.Session, bundle: OpenBundle, roots: tuple[str
             stack.callback(builder.close)
             builder.create_all_but_files()
             builders.append(builder)
-        places = ContentPlaces(bundle.manifest, folder, session.lower_snapshot, tuple(builders))
+        places = ContentPlaces(bundle.uses, folder, session.lower_snapshot, tuple(builders))
         bundle.read_members(places)
         for builder in builders:
             builder.copy_files(folder, places.written)

@@ -8,7 +8,9 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from agent_dev.bundle.manifest_json import Rows
 from agent_dev.errors import BadBundle
+from agent_dev.quick_dataclass import dataclass
 from agent_dev.version_range import VersionRange
 
 FORMAT = "agent-dev bundle"
@@ -35,10 +37,21 @@ _BASE_KEYS = frozenset(("path", "type", "mode", "size", "digest", "blob", "targe
 _FIELDS = frozenset(("format", "version", "made", "session", "roots", "git", "logs", "blobs", "left_out", "task"))
 
 
-def check_manifest(manifest: Any) -> None:
-    """Check every value of a manifest. Raises BadBundle for the first one that no export would write."""
+@dataclass(frozen=True, slots=True)
+class ContentUses:
+    """Where the contents of a bundle belong, by SHA-256: the number of files in upper layers, whether a base version has it.
+
+    The strings are those of the manifest.
+    """
+
+    files: dict[str, int]
+    base: dict[str, bool]
+
+
+def check_manifest(manifest: Any) -> ContentUses:
+    """Check every value of a manifest (`manifest_json`). Raises BadBundle for the first one that no export would write."""
     try:
-        _check(manifest)
+        return _check(manifest)
     except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:
         raise BadBundle(reason=f"a value in its manifest is missing or of the wrong type ({error})") from None
 
@@ -55,7 +68,7 @@ def _require_at(is_met: bool, reason: str, path: bytes) -> None:  # noqa: FBT001
         raise BadBundle(reason=reason.format(path=repr(path[:80])))
 
 
-def _check(manifest: Any) -> None:
+def _check(manifest: Any) -> ContentUses:
     require(isinstance(manifest, Mapping) and manifest.get("format") == FORMAT, "it is not a bundle of agent-dev")
     version = manifest.get("version")
     require(version in VERSIONS, _wrong_version(version))
@@ -64,7 +77,7 @@ def _check(manifest: Any) -> None:
     require(isinstance(blobs, dict), "its list of files is not valid")
     for digest, size in blobs.items():
         require(bool(_SHA256(digest)) and is_count(size, MAX_SIZE), f"the file {digest[:80]!r} is not valid")
-    _check_roots(manifest["roots"], blobs)
+    uses = _check_roots(manifest["roots"], blobs)
     _check_repositories(manifest["git"], len(manifest["roots"]))
     _check_logs(manifest["logs"])
     _check_session(manifest["session"])
@@ -75,6 +88,7 @@ def _check(manifest: Any) -> None:
     )
     if "task" in manifest:
         _check_task(manifest["task"])
+    return uses
 
 
 def _wrong_version(version: Any) -> str:
@@ -85,21 +99,22 @@ def _wrong_version(version: Any) -> str:
     return f"it has version {str(version)[:20]}, and this agent-dev reads {VERSIONS}: upgrade agent-dev {side}"
 
 
-def _check_roots(roots: Any, blobs: Mapping[str, int]) -> None:
+def _check_roots(roots: Any, blobs: Mapping[str, int]) -> ContentUses:
     require(isinstance(roots, list) and 1 <= len(roots) <= MAX_ROOTS, "its roots are not valid")
     require(sum(len(root["entries"]) + len(root["base"]) for root in roots) <= MAX_ENTRIES, "it has too many entries")
-    used: set[str] = set()
+    uses = ContentUses(dict.fromkeys(blobs, 0), dict.fromkeys(blobs, False))
     for root in roots:
         require(root.keys() == {"name", "entries", "base", "complete"}, "a root has unknown fields")
         require(_is_text(root["name"]) and isinstance(root["complete"], bool), "a root's name is not valid")
-        _check_entries(root["entries"], blobs, used)
-        _check_base(root["base"], blobs, used)
-    require(used == blobs.keys(), "it contains files that belong to no path")
+        _check_entries(root["entries"], blobs, uses)
+        _check_base(root["base"], blobs, uses)
+    require(all(uses.files[digest] or uses.base[digest] for digest in blobs), "it contains files that belong to no path")
+    return uses
 
 
-def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
+def _check_entries(rows: Any, blobs: Mapping[str, int], uses: ContentUses) -> None:
     """Check the entries of an upper layer; each must be in a directory that precedes it."""
-    require(isinstance(rows, list), "its entries are not valid")
+    require(isinstance(rows, Rows), "its entries are not valid")
     folders, seen, valid = {b""}, set(), {b""}
     for row in rows:
         path, kind = _path(row, UPPER_TYPES, _UPPER_KEYS, valid)
@@ -119,14 +134,14 @@ def _check_entries(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
             _require_at(
                 isinstance(digest, str) and blobs.get(digest, -1) == row["size"], "the content of {path} is missing", path
             )
-            used.add(digest)
+            uses.files[digest] += 1
         else:
             _require_at("digest" not in row and "size" not in row, "{path} cannot have content", path)
 
 
-def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
+def _check_base(rows: Any, blobs: Mapping[str, int], uses: ContentUses) -> None:
     """Check the base versions of paths."""
-    require(isinstance(rows, list), "its base versions are not valid")
+    require(isinstance(rows, Rows), "its base versions are not valid")
     seen, valid = set(), {b""}
     for row in rows:
         path, _ = _path(row, BASE_TYPES, _BASE_KEYS, valid)
@@ -142,7 +157,7 @@ def _check_base(rows: Any, blobs: Mapping[str, int], used: set[str]) -> None:
         _require_at(blob is None or (isinstance(blob, str) and bool(_OBJECT_ID(blob))), "the blob of {path} is not valid", path)
         if digest in blobs:
             _require_at(blobs[digest] == row["size"], "the size of {path} is wrong", path)
-            used.add(digest)
+            uses.base[digest] = True
 
 
 def _path(row: Any, types: tuple[str, ...], keys: frozenset[str], valid: set[bytes]) -> tuple[bytes, str]:

@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Iterable
 from typing import Any
 
+from agent_dev.bundle.manifest_json import Rows
 from agent_dev.errors import Refused
 from agent_dev.fs import dir_tree
 from agent_dev.fs.dir_tree import Tree
@@ -58,9 +59,9 @@ class RootReader:
     objects: str  # "" without git
     contents: Contents
 
-    def upper_rows(self, found: Iterable[WalkedEntry]) -> list[Row]:
+    def upper_rows(self, found: Iterable[WalkedEntry]) -> Rows:
         """Return the rows of an upper layer. Raises Refused for an entry that cannot be bundled."""
-        return [self._upper_row(one) for one in found]
+        return Rows(self._upper_row(one) for one in found)
 
     def _upper_row(self, found: WalkedEntry) -> Row:
         entry, path = found.entry, os.fsdecode(found.path)
@@ -92,10 +93,10 @@ class RootReader:
         finally:
             os.close(fd)
 
-    def base_rows(self, found: list[WalkedEntry]) -> list[Row]:
+    def base_rows(self, found: list[WalkedEntry]) -> Rows:
         """Return the rows of the base versions with which an upper layer is compared."""
         before = self.base.entries(self.number)
-        return [self._base_row(path, before[path]) for path in sorted(_compared_paths(found, before))]
+        return Rows(self._base_row(path, before[path]) for path in sorted(_compared_paths(found, before)))
 
     def _base_row(self, path: bytes, entry: Entry) -> Row:
         row: Row = {"path": os.fsdecode(path), "type": str(entry.type), "mode": entry.mode, "size": entry.size}

@@ -3,10 +3,11 @@
 import errno
 import os
 import shutil
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import Any
 
 from agent_dev.bundle.manifest import require
+from agent_dev.bundle.manifest_json import Rows
 from agent_dev.fs import durable
 from agent_dev.fs.dir_tree import Tree
 
@@ -20,7 +21,7 @@ class UpperBuilder:
     The methods raise OSError, or BadBundle for attributes that the file system rejects.
     """
 
-    def __init__(self, upper: str, entries: list[Row], max_open: int) -> None:
+    def __init__(self, upper: str, entries: Rows, max_open: int) -> None:
         """`max_open`: the number of directories that stay open."""
         self._tree = Tree(upper, is_ours=True, max_open=max_open)
         self._entries = entries
@@ -35,6 +36,15 @@ class UpperBuilder:
             if row["type"] != "file":
                 name, parent = self._place(row)
                 _create(row, name, parent)
+
+    def contents(self) -> Iterator[tuple[int, str]]:
+        """Yield the number of each row of a file, and the SHA-256 of its content."""
+        return ((index, row["digest"]) for index, row in enumerate(self._entries) if row["type"] == "file")
+
+    def row(self, index: int) -> Row:
+        """Return a row by its number."""
+        row: Row = self._entries[index]
+        return row
 
     def create_file(self, row: Row) -> int:
         """Create an empty file; return its descriptor. The content is written next, then `finish_file` is called."""

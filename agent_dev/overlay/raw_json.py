@@ -14,8 +14,9 @@ from agent_dev.linux import streams
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
-    from typing import Any, BinaryIO
+    from typing import Any, BinaryIO, TypeVar
 
+    Item = TypeVar("Item")
     Tree = dict[str, Any] | Iterable[tuple[str, Any]]
 
 NULL = b"null"
@@ -44,7 +45,7 @@ def iterate(file: "BinaryIO") -> "Iterator[tuple[str, Iterator[tuple[str, bytes]
     file.seek(0)
     checksummed_json.verify_file(file)
     file.seek(checksummed_json.HEAD_SIZE - 1)
-    text = _Text(file)
+    text = JsonText(file)
     while text.take(","):
         name = text.take_name()
         if not text.take("{"):
@@ -57,21 +58,18 @@ def iterate(file: "BinaryIO") -> "Iterator[tuple[str, Iterator[tuple[str, bytes]
         raise ValueError("more than one JSON value")
 
 
-def _members_of(text: "_Text") -> "Iterator[tuple[str, bytes]]":
+def _members_of(text: "JsonText") -> "Iterator[tuple[str, bytes]]":
     """Yield the members of an object whose brace was taken. Raises ValueError."""
-    if text.take("}"):
-        return
-    while True:
-        name = text.take_name()
-        row = text.take_value()[1]
-        yield name, NULL if row == "null" else row.encode("ascii")  # one object for each null
-        if not text.take(","):
-            break
-    if not text.take("}"):
-        raise ValueError("an object without an end")
+    return text.take_items(_take_member, "}")
 
 
-class _Text:
+def _take_member(text: "JsonText") -> "tuple[str, bytes]":
+    name = text.take_name()
+    row = text.take_value()[1]
+    return name, NULL if row == "null" else row.encode("ascii")  # one object for each null
+
+
+class JsonText:
     """The text of a file from its position, read in parts: that of 100,000 rows has 30 MB."""
 
     def __init__(self, file: "BinaryIO") -> None:
@@ -104,12 +102,23 @@ class _Text:
             if not self._read():
                 raise ValueError("not a value, or incomplete")
 
+    def take_items(self, take: "Callable[[JsonText], Item]", end: str) -> "Iterator[Item]":
+        """Yield the items of an array or object whose start was taken, and skip its end. Raises ValueError."""
+        if self.take(end):
+            return
+        while True:
+            yield take(self)
+            if not self.take(","):
+                break
+        if not self.take(end):
+            raise ValueError("an array or object without an end")
+
     def is_at_end(self) -> bool:
         """Return whether nothing follows."""
         return self._at == len(self._part) and not self._read()
 
     def _read(self) -> bool:
-        data = self._file.read(_PART)
+        data = self._file.read(max(_PART, len(self._part) - self._at))  # of a long value twice as much: it is scanned again
         self._part, self._at = self._part[self._at :] + data.decode("ascii"), 0
         return bool(data)
 

@@ -1,6 +1,8 @@
 """Print what a bundle holds."""
 
 from collections import Counter
+from collections.abc import Iterable
+from itertools import islice
 from typing import Any
 
 from agent_dev.bundle.importing import OpenBundle
@@ -25,7 +27,7 @@ def describe_signer(signer: str) -> str:
     return f"signed by {visible(signer)}" if signer else "unsigned"
 
 
-def describe_entries(rows: list[dict[str, Any]]) -> str:
+def describe_entries(rows: Iterable[dict[str, Any]]) -> str:
     """Return the number of entries of each type: `1 deletion, 2 files`."""
     counts = Counter(row["type"] for row in rows)
     return ", ".join(f"{count:,} {_KINDS[kind][count > 1]}" for kind, count in sorted(counts.items())) or "no changes"
@@ -69,7 +71,7 @@ def print_bundle(bundle: OpenBundle, *, as_json: bool) -> None:
         print_line(f"ref {visible(name)}{place}")
     for root in value["roots"]:
         print_line(f"root {visible(root['name'])}: {describe_entries(root['entries'])}")
-        for one in root["entries"][:_SHOWN]:
+        for one in islice(root["entries"], _SHOWN):
             print_line(f"  {_KINDS[one['type']][2]:<9} {visible(one['path'])}")
         if len(root["entries"]) > _SHOWN:
             print_line(f"  {len(root['entries']) - _SHOWN} more (--json)")

@@ -1,6 +1,7 @@
 """Bundles that no export writes are refused in one line, and nothing of them is left."""
 
 import copy
+import hashlib
 import io
 import os
 import subprocess
@@ -361,6 +362,15 @@ def test_many_files_with_one_large_content_count_each(good: bytes, context: Comm
     rows += [{"path": f"q{n}", "type": "file", "mode": 420, "mtime": 0, "size": size, "digest": digest} for n in range(2000)]
     assert "free" in refuse(with_manifest(good, value), context)
     assert not os.path.exists(context.store.path)
+
+
+def test_a_content_of_no_path_is_refused(good: bytes, context: CommandContext) -> None:
+    parts = bundles.members(good)
+    value = checksummed_json.loads(parts[0][1])
+    digest = hashlib.sha256(b"of no path").hexdigest()
+    value["blobs"] = dict(sorted({**value["blobs"], digest: 10}.items()))
+    contents = sorted([*parts[1:], (f"blobs/{digest}", b"of no path")], key=lambda part: (part[0].startswith("blobs/"), part[0]))
+    assert "belong to no path" in refuse(with_manifest(joined([parts[0], *contents]), value), context)
 
 
 def test_a_wrong_content_is_refused(good: bytes, context: CommandContext) -> None:
