@@ -107,7 +107,7 @@ class FilePlan:
             merge_plan.PruneDirectory(Key(self.root, folder))
             for folder in sorted(folders - needed, key=lambda path: -path.count(b"/"))
         ]
-        return MergePlan((*removals, *prunes, *created), tuple(self.changes), (), tuple(self.conflicts), tuple(self.dropped))
+        return MergePlan([*removals, *prunes, *created], tuple(self.changes), (), tuple(self.conflicts), tuple(self.dropped))
 
 
 def matches_blob(inputs: ImportInputs, path: bytes, current: Entry, data: bytes | None, side: Blob) -> bool:

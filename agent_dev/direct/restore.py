@@ -17,6 +17,7 @@ from agent_dev.fs.unlocked_directories import UnlockedDirectories
 from agent_dev.git import nested_repositories
 from agent_dev.merge import merge
 from agent_dev.merge.review import Review, open_restore_review
+from agent_dev.merge_engine.merge_plan import MergePlan
 from agent_dev.overlay import selection
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.quick_dataclass import replace
@@ -70,9 +71,13 @@ def _opened_root(run_snapshot: RunSnapshot) -> Iterator[dir_tree.Tree]:
 
 def apply_restore(review: Review, context: CommandContext, notice: merge.Notify, *, is_dry: bool) -> merge.MergeResult:
     """Restore as much as possible; conflicts stay in the session, to be resolved by `merge --resolve`."""
-    keys = frozenset(change.key for change in review.changes.changes)
-    planned = merge.plan_selection(review, selection.select(selection.EMPTY_SELECTION, keys, review.changes), keys)
+    planned = _plan_everything(review)
     return merge.preview(review, planned) if is_dry else merge.apply_plan(review, planned, context.store, notice)
+
+
+def _plan_everything(review: Review) -> MergePlan:
+    keys = frozenset(change.key for change in review.changes.changes)
+    return merge.plan_selection(review, selection.select(selection.EMPTY_SELECTION, keys, review.changes), keys)
 
 
 def restore_attributes(

@@ -169,6 +169,22 @@ class Entry(bytes):
         """Its type and inode."""
         return self[:_SIZE]
 
+    def matches(self, found: "Entry | None") -> bool:
+        """Return whether this is the found entry, even if that was renamed."""
+        if found is None or found.inode_identity != self.inode_identity:
+            return False
+        return self.type is not FileType.FILE or found.content_identity == self.content_identity
+
+    def matches_unmoved(self, found: "Entry | None") -> bool:
+        """Return whether this is the found entry, neither changed nor renamed."""
+        return self.matches(found) and found is not None and (self.type is FileType.DIRECTORY or found.ctime == self.ctime)
+
+    def is_same_unchanged(self, other: "Entry") -> bool:
+        """Return whether two entries are one unchanged entry; a directory is only compared by inode and mode."""
+        if self.type is FileType.DIRECTORY:
+            return other.inode_identity == self.inode_identity and other.mode == self.mode
+        return other.identity == self.identity
+
 
 def _wrapped(time: int) -> int:
     return (time + _TIMES // 2) % _TIMES - _TIMES // 2

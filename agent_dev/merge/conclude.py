@@ -15,7 +15,7 @@ from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.merge import session_access
 from agent_dev.merge.review import Review, open_review
 from agent_dev.merge_engine import journal_codec, merge_execution, replaced_files, staging, upper_update, whole_directories
-from agent_dev.merge_engine.journal import EntryMark, MemberMarks, Operation, OpKind
+from agent_dev.merge_engine.journal import EntryMark, MemberMarks, MergeHeader, Operation, OpKind
 from agent_dev.merge_engine.slots import Stage
 from agent_dev.overlay import interpret
 from agent_dev.overlay import lower_snapshot as bases
@@ -26,7 +26,8 @@ from agent_dev.session import events, store, uppers
 
 def applied_changes(merge: merge_execution.Merge, numbers: tuple[int, ...] | None = None) -> tuple[Change, ...]:
     """Return the changes of a merge that are applied now, or with `numbers` those of these operations."""
-    wanted = merge.journal.applied_ops() if numbers is None else frozenset(numbers)
+    count = len(merge.journal.ops)
+    wanted = merge.journal.applied_ops() if numbers is None else frozenset(numbers) if len(numbers) < count else range(count)
     ops = [op for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_auxiliary]
     not_done = {op.key for op in ops} | {key for op in ops if op.members for key, _ in op.member_marks()}
     over = [phase for phase in merge.journal.phases if phase.result is not None]
@@ -49,7 +50,7 @@ def conclude(merge: merge_execution.Merge, place: store.Store, environ: dict[str
     """
     phase = merge.journal.phases[-1]
     replaced_files.secure_replaced_files(merge)
-    session = lock_session(merge, place) if review is None else review.session
+    session = lock_session(merge.journal.header, place) if review is None else review.session
     is_all = False
     if session is not None:
         opened = review if review is not None else _open(session, environ)
@@ -128,6 +129,8 @@ def _recorded_earlier(merge: merge_execution.Merge) -> frozenset[Key]:
 
     Recorded again, their new base versions would replace those that an undo restores.
     """
+    if len(merge.journal.phases) == 1:
+        return frozenset()
     earlier = merge.journal.applied_ops() - frozenset(merge.journal.phases[-1].numbers)
     if not earlier:
         return frozenset()
@@ -200,7 +203,8 @@ def _current_entries(
         folders.update(parents_of(path))
         now, mark = real.entry_at(path), mark_of(change.key)
         yield path, now if mark is None or _is_marked(now, mark) else _entry_of(mark)
-    for folder in folders - {change.key.path for change in taken}:
+    folders.difference_update(change.key.path for change in taken)
+    for folder in folders:
         found = real.entry_at(folder)
         if (found is None) != (folder not in base):
             yield folder, found
@@ -345,7 +349,7 @@ def return_adopted_files(merge: merge_execution.Merge, place: store.Store) -> bo
     """
     if not merge.journal.adopted:
         return True
-    session = lock_session(merge, place)
+    session = lock_session(merge.journal.header, place)
     if session is None:
         return False
     count = merge.journal.header.session_root_count if merge.journal.header else 0
@@ -431,7 +435,7 @@ def recover_slots(merge: merge_execution.Merge, place: store.Store, environ: dic
     """Move the entries that an interrupted redo moved into the slots back to their session. Raises SessionBusy, OSError."""
     if merge.journal.phases[-1].is_forward:
         return
-    session = lock_session(merge, place)
+    session = lock_session(merge.journal.header, place)
     opened = _open(session, environ) if session is not None else None
     try:
         if opened is not None:
@@ -473,9 +477,8 @@ def refresh_base_times(merge: merge_execution.Merge, session: store.Session) -> 
             bases.record_new_times(session.lower_snapshot, number, now)
 
 
-def lock_session(merge: merge_execution.Merge, place: store.Store) -> store.Session | None:
+def lock_session(begin: MergeHeader | None, place: store.Store) -> store.Session | None:
     """Lock and return the session of a merge; None if it no longer exists. Raises SessionBusy."""
-    begin = merge.journal.header
     folders = [f"{where}/{begin.session}" for where in (place.sessions, place.trash)] if begin is not None else []
     folder = next(filter(os.path.isdir, folders), "")
     if begin is None or not folder:

@@ -3,6 +3,7 @@
 import os
 import signal
 from collections.abc import Callable
+from itertools import chain
 
 from agent_dev.diff import merge3
 from agent_dev.diff import partial_selection as choices
@@ -154,16 +155,16 @@ def preview(review: Review, planned: MergePlan) -> MergeResult:
         planned.skipped,
         planned.conflicts,
         is_session_empty=False,
-        hard_linked=_hard_linked(planned, set(planned.selected), review),
+        hard_linked=_hard_linked(planned, review),
     )
 
 
-def _hard_linked(planned: MergePlan, done: set[Key], review: Review) -> tuple[Key, ...]:
+def _hard_linked(planned: MergePlan, review: Review) -> tuple[Key, ...]:
     """Return the replaced and renamed files with other hard links in the real tree: the other names keep the old content."""
-    renamed = done & set(review.changes.renames.values())
-    replaced = [(step.key, step.expected) for step in planned.steps if isinstance(step, PutEntry) and step.key in done]
-    moved = [(step.key, step.expected) for step in planned.steps if isinstance(step, RemoveEntry) and step.key in renamed]
-    return tuple(key for key, was in (*replaced, *moved) if was is not None and was.type is FileType.FILE and was.links > 1)
+    renamed = frozenset(review.changes.renames.values())
+    replaced = ((step.key, step.expected) for step in planned.steps if isinstance(step, PutEntry))
+    moved = ((step.key, step.expected) for step in planned.steps if isinstance(step, RemoveEntry) and step.key in renamed)
+    return tuple(key for key, was in chain(replaced, moved) if was is not None and was.type is FileType.FILE and was.links > 1)
 
 
 def apply_plan(
@@ -245,30 +246,39 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
     if not planned.selected and home is None:
         return MergeResult("", (), planned.skipped, planned.conflicts, is_session_empty=False)
     review.release_assessor()
+    linked = _hard_linked(planned, review)
+    parts = tuple(step.key for step in planned.steps if isinstance(step, PutEntry) and step.part is not None)
     with journal_file.merge_lock(state_dir, notice) as lock:
         merge_id = f"{review.session.id}.{merge_clock.next_time(state_dir) // 10**6:x}"
         recover.recover_roots(state_dir, review.record["roots"], review.environ, notice, excluded=review.session.id)
         merging, result = _apply(review, planned, state_dir, replace(options, id=merge_id, lock=lock))
         try:
             is_done = merging.journal.next_action is NextAction.FINISH
-            done = {change.key for change in conclude.applied_changes(merging)} if is_done else set()
+            done = frozenset(change.key for change in conclude.applied_changes(merging)) if is_done else frozenset[Key]()
             taken = tuple(table[key] for key in planned.selected if key in done)
-            reasons = conclude.failure_reasons(merging, result.stopped)
-            not_applied = tuple(
-                SkippedChange(key, reasons.get(key, "a change that it requires was not applied"))
-                for key in planned.selected
-                if key not in done
-            )
+            split = tuple(key for key in linked if key in done)
+            partly = sum(key in done for key in parts)
+            not_applied = _not_applied(merging, result, planned, done)
+            del done
             is_all = is_done and _conclude(merging, state_dir, review)
         finally:
             merging.close()
             if merging.journal.next_action is NextAction.DISCARD:
                 _remove_preparations(merging, state_dir)
-    split = _hard_linked(planned, {change.key for change in taken}, review)
-    partly = sum(isinstance(step, PutEntry) and step.part is not None and step.key in done for step in planned.steps)
     conflicts = (*planned.conflicts, *not_applied)
     has_commits = home is None and is_done and not is_all and conclude.has_commits_left(review)
     return MergeResult(merge_id if is_done else "", taken, planned.skipped, conflicts, is_all, split, partly, has_commits)
+
+
+def _not_applied(
+    merging: merge_execution.Merge, result: PhaseResult, planned: MergePlan, done: frozenset[Key]
+) -> tuple[SkippedChange, ...]:
+    """Return the selected changes that were not applied, with the reason."""
+    if done.issuperset(planned.selected):
+        return ()
+    reasons = conclude.failure_reasons(merging, result.stopped)
+    why = "a change that it requires was not applied"
+    return tuple(SkippedChange(key, reasons.get(key, why)) for key in planned.selected if key not in done)
 
 
 def _conclude(merging: merge_execution.Merge, state_dir: store.Store, review: Review) -> bool:
@@ -315,6 +325,7 @@ def _drive(
 ) -> PhaseResult:
     table = review.changes.by_key() if home is None else home.changes
     ops, kept = staging.stage_plan(merging, planned, review.upper_trees)
+    planned.steps.clear()  # 100,000 need 12 MB
     renames = {} if home is not None else review.changes.renames
     applied = (
         merge_plan.recorded_change(table[key], is_part="part" in kept.get(key, {}), renamed_from=renames.get(key))

@@ -105,7 +105,7 @@ def _roll_back_or_finish(
         return
     if is_open:
         return
-    session = conclude.lock_session(merging, place)
+    session = conclude.lock_session(merging.journal.header, place)
     if session is not None:
         try:
             conclude.refresh_base_times(merging, session)

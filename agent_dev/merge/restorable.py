@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from agent_dev.fs.entry import FileType
-from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError, parse_index
+from agent_dev.git.formats.index_format import IndexUnreadableError, parse_index
 from agent_dev.git.object_id import blob_id
 from agent_dev.overlay.changes import Change
 
@@ -18,7 +18,7 @@ class RestorableFiles:
 
     def __init__(self, review: "ReviewProtocol") -> None:
         self._review = review
-        self._indexes: dict[int, dict[bytes, IndexEntry]] = {}
+        self._indexes: dict[int, dict[bytes, bytes]] = {}  # object ids by root and path
 
     def contains(self, change: Change) -> bool:
         """Return whether git can restore the base version of a change; an empty directory needs no content."""
@@ -30,18 +30,18 @@ class RestorableFiles:
         if self._review.lower_snapshot.is_in_git(key.root, key.path):
             return True
         # A file written in the same instant as the index is compared by content.
-        entry = self._index(key.root).get(key.path)
-        data = self._review.base_content(change) if entry is not None else None
-        return data is not None and entry is not None and blob_id(data, is_sha256=len(entry.oid) == 32) == entry.oid.hex()
+        oid = self._index(key.root).get(key.path)
+        data = self._review.base_content(change) if oid is not None else None
+        return data is not None and oid is not None and blob_id(data, is_sha256=len(oid) == 32) == oid.hex()
 
-    def _index(self, root: int) -> dict[bytes, IndexEntry]:
+    def _index(self, root: int) -> dict[bytes, bytes]:
         if root not in self._indexes:
             self._indexes[root] = _read_index(f"{self._review.lower_snapshot.folder}/index{root or ''}")
         return self._indexes[root]
 
 
-def _read_index(path: str) -> dict[bytes, IndexEntry]:
-    """Return the entries of an index by path; none of a missing, split or unreadable one."""
+def _read_index(path: str) -> dict[bytes, bytes]:
+    """Return the object ids of an index by path; none of a missing, split or unreadable one."""
     try:
         with open(path, "rb") as file:
             data = file.read()
@@ -49,7 +49,7 @@ def _read_index(path: str) -> dict[bytes, IndexEntry]:
         return {}
     for size in _ID_SIZES:
         try:
-            return {one.path: one for one in parse_index(data, size)}
+            return {one.path: one.oid for one in parse_index(data, size)}
         except IndexUnreadableError:
             continue
     return {}

@@ -116,6 +116,10 @@ class Review:
         self._assessor = None
         self.lower_snapshot.release_index()
 
+    def replace_changes(self, changes: Iterable[Change]) -> None:
+        """Replace the changes by others of the same session, and free what was derived from them."""
+        self.changes, self._folded, self._assessor = replace(self.changes, changes=tuple(changes)), None, None
+
     def assess(self, keys: Iterable[Key] | None = None) -> ChangeSet:
         """Assess changes by the risk rules, if not done yet (None: all that git does not ignore); return all changes."""
         wanted = None if keys is None else frozenset(keys)

@@ -1,7 +1,8 @@
 """Undo and redo merges: previous contents are restored, and the user's later changes stay."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.fs import acl, digest, disk_space
@@ -11,8 +12,8 @@ from agent_dev.merge import conclude, history, recover, undo_refs, undo_three_wa
 from agent_dev.merge.recover import Notify
 from agent_dev.merge.review import Review, open_review
 from agent_dev.merge.undo_three_way import SeparatedEdit, separate_edits
-from agent_dev.merge_engine import journal_codec, journal_file, merge_execution, pending_marks, replaced_files
-from agent_dev.merge_engine.journal import EntryMark, NextAction, Operation, OpKind, PhaseResult, entry_mark
+from agent_dev.merge_engine import journal_codec, journal_file, merge_execution, merge_plan, pending_marks, replaced_files
+from agent_dev.merge_engine.journal import EntryMark, MergeHeader, NextAction, Operation, OpKind, PhaseResult, entry_mark
 from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.merge_engine.merged_texts import TextReader
 from agent_dev.overlay.changes import sorted_changes
@@ -109,14 +110,46 @@ def _earlier_merge(where: CommandContext, merge_id: str) -> str:
 def _named(where: CommandContext, merge_id: str, lock: int, direction: _Direction) -> UndoResult:
     if "/" in merge_id or not os.path.isdir(f"{where.store.merges}/{merge_id}"):
         raise CannotUndo(message=f"no merge {merge_id} here", hint="agent-dev merges lists the merges")
-    merging = _opened(where, merge_id)
-    merging.lock_fd = lock
     try:
-        return _run_merge(where, merging, direction)
+        with _open_session(where, merge_id, direction) as review:
+            merging = _opened(where, merge_id)
+            merging.lock_fd = lock
+            try:
+                with undo_refs.git_locked(merging, is_forward=direction.is_forward):
+                    return _run_in_session(where, merging, review, direction)
+            finally:
+                merging.close()
     except OSError as error:
         raise UnknownOutcome(merge=merge_id, reason=error.strerror, hint="the next agent-dev command here continues") from error
+
+
+@contextmanager
+def _open_session(where: CommandContext, merge_id: str, direction: _Direction) -> Iterator[Review | None]:
+    """Lock and open the session of a merge, if it still exists, with what an undo or a redo needs of it.
+
+    Before the journal is read, because the two need most of the memory.
+    """
+    session = conclude.lock_session(_header(where, merge_id), where.store)  # raises SessionBusy if an agent uses it
+    if session is None:
+        yield None
+        return
+    try:
+        review = open_review(session, where.environ, with_risks=False)
+        try:
+            _release_unneeded(review, direction)
+            yield review
+        finally:
+            review.close()
     finally:
-        merging.close()
+        store.unlock_session(session)
+
+
+def _header(where: CommandContext, merge_id: str) -> MergeHeader | None:
+    """Return the header of a merge; None for a damaged journal, which `_opened` refuses."""
+    try:
+        return journal_file.read_header(f"{where.store.merges}/{merge_id}")
+    except journal_codec.CorruptJournalError:
+        return None
 
 
 def _opened(where: CommandContext, merge_id: str) -> merge_execution.Merge:
@@ -139,27 +172,13 @@ def _recover(where: CommandContext, merge_id: str, notice: Notify) -> None:
     recover.recover_roots(where.store, (where.root,), where.environ, notice)
 
 
-def _run_merge(where: CommandContext, merging: merge_execution.Merge, direction: _Direction) -> UndoResult:
-    session = conclude.lock_session(merging, where.store)  # raises SessionBusy if an agent uses it
-    review = None
-    try:
-        review = open_review(session, where.environ, with_risks=False) if session is not None else None
-        with undo_refs.git_locked(merging, is_forward=direction.is_forward):
-            return _run_in_session(where, merging, review, direction)
-    finally:
-        if review is not None:
-            review.close()
-        if session is not None:
-            store.unlock_session(session)
-
-
 def _run_in_session(
     where: CommandContext, merging: merge_execution.Merge, review: Review | None, direction: _Direction
 ) -> UndoResult:
     if merging.journal.header is None:
         raise CannotUndo(message=f"merge {merging.id} was never started")
     if review is not None:
-        _release_known(merging, review, direction)
+        _share_changes(merging, review)
     runnable = _runnable(merging, direction)
     numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=direction.is_forward)
     ops = merging.journal.ops
@@ -198,17 +217,21 @@ def _run_in_session(
     )
 
 
-def _release_known(merging: merge_execution.Merge, review: Review, direction: _Direction) -> None:
-    """Free what an undo or redo does not need of an open session: 100,000 changes and the base's rows need much memory.
+def _release_unneeded(review: Review, direction: _Direction) -> None:
+    """Free what is not needed of an open session: 100,000 changes and the base's rows need much memory.
 
-    A redo needs the paths and kinds of changes, so those of the journal replace equal ones; an undo reads rows of its own.
+    A redo needs the paths and kinds of changes; an undo needs no changes, and reads rows of its own.
     """
-    recorded = {change.key: change for change in merging.changes()}
-    found = ((change, recorded.get(change.key)) for change in review.changes.changes)
-    changes = tuple(known if known is not None and known.kind is change.kind else change for change, known in found)
-    review.changes = replace(review.changes, changes=changes)
+    review.replace_changes(map(merge_plan.without_entries, review.changes.changes if direction.is_forward else ()))
     if not direction.is_forward:
         review.lower_snapshot.release()
+
+
+def _share_changes(merging: merge_execution.Merge, review: Review) -> None:
+    """Let a session share equal changes with the journal of a merge."""
+    recorded = {change.key: change for change in merging.changes()}
+    found = ((change, recorded.get(change.key)) for change in review.changes.changes)
+    review.replace_changes(known if known is not None and known.kind is change.kind else change for change, known in found)
 
 
 def _ref_moves(merging: merge_execution.Merge, direction: _Direction) -> tuple[RefUpdate, ...]:

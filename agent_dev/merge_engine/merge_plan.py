@@ -95,13 +95,13 @@ class SkippedChange:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """The steps in order, the changes that were not selected, and the selected ones in conflict.
+    """The steps in order (until they are staged), the changes that were not selected, and the selected ones in conflict.
 
     `dropped`: selected keys that are only removed from the session. `is_restore`: it restores the user's own files, including
     07000 bits and ACLs.
     """
 
-    steps: tuple[Step, ...]
+    steps: list[Step]
     selected: tuple[Key, ...]
     skipped: tuple[SkippedChange, ...]
     conflicts: tuple[SkippedChange, ...]
@@ -113,7 +113,7 @@ def join_plans(plans: Iterable[MergePlan]) -> MergePlan:
     """Return one plan for several that change different roots."""
     found = tuple(plans)
     return MergePlan(
-        tuple(step for plan in found for step in plan.steps),
+        [step for plan in found for step in plan.steps],
         tuple(key for plan in found for key in plan.selected),
         tuple(left for plan in found for left in plan.skipped),
         tuple(left for plan in found for left in plan.conflicts),
@@ -193,7 +193,7 @@ def make_plan(
     keys = tuple(change.key for change in selected)
     left, conflicts = _left(changes, frozenset(keys), wanted)
     dropped = tuple(change.key for change in selected if change.is_session_only)
-    return MergePlan((*removals, *prunes, *puts, *modes), keys, left, conflicts, dropped, is_restore)
+    return MergePlan([*removals, *prunes, *puts, *modes], keys, left, conflicts, dropped, is_restore)
 
 
 def recorded_change(change: Change, *, is_part: bool = False, renamed_from: Key | None = None) -> Change:
@@ -216,6 +216,12 @@ def recorded_change(change: Change, *, is_part: bool = False, renamed_from: Key 
         is_from_commit=change.is_from_commit,
         renamed_from=renamed_from,
     )
+
+
+def without_entries(change: Change) -> Change:
+    """Return the path and kind of a change, and of its entries the types."""
+    before, after = (_ENTRIES[entry.type] if entry else None for entry in (change.before, change.after))
+    return Change(change.key, change.kind, before, after)
 
 
 def make_intent(

@@ -77,7 +77,7 @@ class _Staging:
         self.rest: list[Operation] = []
         self.closing: list[Operation] = []
         self.kept: SavedSlots = {}
-        self.adopted: list[tuple[int, PutEntry, str]] = []  # index in `rest`, step, slot
+        self.adopted: list[PutEntry | None] = []  # for each operation in `rest`: the step whose file is moved
         self.wholes: list[tuple[whole_directories.WholeDirectory, str]] = []  # and their slots
         self._whole_keys: set[Key] = set()
         self._members = MemberMarks(())  # of the whole directories
@@ -159,7 +159,7 @@ class _Staging:
             after = acl.with_acl_of(after, self._merge.real_trees[key.root], key.path)
         if after is step.after and (step.content is not None or step.source is not None):
             after = after.with_values(mode=acl.mode_without_acl(after.mode, acl.read_below(self._uppers[key.root], key.path)))
-        return replace(step, after=after)
+        return step if after is step.after else replace(step, after=after)
 
     def _add_put(self, step: PutEntry) -> None:
         step = self._with_acl(step)
@@ -174,9 +174,10 @@ class _Staging:
             act, old = OpKind.EXCHANGE, self._removed_mark(step.key, step.expected)
         upper = self._uppers[step.key.root]
         if self._is_adoptable(step, stage):
-            self.adopted.append((len(self.rest), step, slot))
+            self.adopted.append(step)
             self.rest.append(Operation(act, step.key, slot, entry_mark(step.after), old))
             return
+        self.adopted.append(None)
         if step.source is not None:
             after = step.after.with_values(mtime=step.after.mtime or time.time_ns())
             new, digest = lfs_objects.copy_to_slot(step.source, stage, slot, after)
@@ -231,7 +232,8 @@ class _Staging:
 
     def adopt(self) -> None:
         """Move the adoptable entries, after the journal lists them: a failed merge moves them back."""
-        moves = (*((one.key, slot) for one, slot in self.wholes), *((step.key, slot) for _, step, slot in self.adopted))
+        adopted = (op for step, op in zip(self.adopted, self.rest, strict=True) if step is not None)
+        moves = (*((one.key, slot) for one, slot in self.wholes), *((op.key, op.slot) for op in adopted))
         if not moves:
             return
         journal = self._merge.journal
@@ -240,15 +242,16 @@ class _Staging:
             stage = self._stage(one.key)
             upper_update.move_directory_to_slot(self._uppers[one.key.root], stage, one.key.path, slot)
             whole_directories.prepare_in_slot(stage, slot, one)
-        for place, step, slot in self.adopted:
-            tree, stage = self._uppers[step.key.root], self._stage(step.key)
+        for place, step in enumerate(self.adopted):
+            if step is None:
+                continue
+            op = self.rest[place]
+            tree, stage, slot = self._uppers[step.key.root], self._stage(step.key), op.slot
             digest = upper_update.move_to_slot(tree, stage, step.key.path, slot, step.after)
             new = entry_mark(step.after)
-            if (found := stage.entry_in(slot)) is not None:
+            if (found := stage.entry_in(slot)) is not None and found.mode != new.mode:
                 new = new.with_values(mode=found.mode)  # the mode may differ without the agent's ACL
-            self.rest[place] = replace(
-                self.rest[place], new=new, digest=digest, attributes_digest=_attributes_digest(stage, slot, step.after)
-            )
+            self.rest[place] = replace(op, new=new, digest=digest, attributes_digest=_attributes_digest(stage, slot, step.after))
             self._save_result(step, self.rest[place])
 
     def _save_result(self, step: PutEntry, op: Operation) -> None:

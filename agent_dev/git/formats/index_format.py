@@ -1,7 +1,7 @@
 """Parser for git's index (git: Documentation/gitformat-index.txt): versions 2 to 4, SHA-1 and SHA-256, split indexes."""
 
 import struct
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 
 from agent_dev.quick_dataclass import dataclass, replace
 
@@ -32,9 +32,8 @@ _Staged = tuple[IndexEntry, int]  # an entry and its stage
 
 
 def parse_index(data: bytes, oid_size: int = 20) -> Iterator[IndexEntry]:
-    """Return the entries of stage 0, in order; of a split index only its own. Raises IndexUnreadableError."""
-    entries, _ = _read(data, oid_size)
-    return (one for one, stage in entries if not stage)
+    """Yield the entries of stage 0, in order; of a split index only its own. Raises IndexUnreadableError."""
+    return (one for one, stage in _entries(data, oid_size) if not stage)
 
 
 def parse_split_index(data: bytes, oid_size: int, shared: Callable[[str], bytes]) -> Iterator[IndexEntry]:
@@ -100,13 +99,23 @@ def _read_bitmap(data: bytes, position: int, limit: int) -> tuple[list[int], int
 
 def _read(data: bytes, oid_size: int) -> tuple[list[_Staged], int]:
     """Return all entries and the position after them."""
+    found: list[_Staged] = []
+    entries = _entries(data, oid_size)
+    while True:
+        try:
+            found.append(next(entries))
+        except StopIteration as end:
+            return found, end.value
+
+
+def _entries(data: bytes, oid_size: int) -> Generator[_Staged, None, int]:
+    """Yield all entries; return the position after them."""
     if len(data) < 12 or data[:4] != b"DIRC":
         raise IndexUnreadableError("not an index")
     version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
     if version not in (2, 3, 4):
         raise IndexUnreadableError(f"index version {version}")
     position, path = 12, b""
-    found: list[_Staged] = []
     try:
         for _ in range(count):
             start = position
@@ -119,10 +128,10 @@ def _read(data: bytes, oid_size: int) -> tuple[list[_Staged], int]:
             path, position = _path_v4(data, position, path) if version == 4 else _path(data, position, start)
             stamp = (mtime * 10**9 + mtime_nanos, seconds * 10**9 + nanos)
             skipped = bool((extended_flags or 0) & _SKIP_WORKTREE)
-            found.append((IndexEntry(path, oid, mode, size, inode, *stamp, is_skipped=skipped), flags >> 12 & 3))
+            yield IndexEntry(path, oid, mode, size, inode, *stamp, is_skipped=skipped), flags >> 12 & 3
     except (IndexError, ValueError, struct.error) as error:
         raise IndexUnreadableError(str(error)) from error
-    return found, position
+    return position
 
 
 def _path(data: bytes, position: int, start: int) -> tuple[bytes, int]:

@@ -72,7 +72,7 @@ class World:
         return RemoveEntry(key(path), self.now(path))
 
     def apply(self, *steps: Step) -> Applied:
-        plan = MergePlan(steps, tuple(step.key for step in steps), (), ())
+        plan = MergePlan([*steps], tuple(step.key for step in steps), (), ())
         place, grounds = Store(str(self.state)), MergeTrees((self._upper,), (self._real,), (self.places,))
         merging = merge_execution.begin_merge(place, "1", "session", grounds, {0})
         try:

@@ -26,7 +26,7 @@ from agent_dev.merge_engine import slots
 from agent_dev.merge_engine.journal import EntryMark
 from tests.harness.faults.recorded import DirectoryEntry, Event, Id, Metadata, RecordedInode, Tape
 
-Thing = TypeVar("Thing", Entry, EntryMark)
+Thing = TypeVar("Thing", bound=Entry)
 DATA_OUTCOMES = ("new", "old", "torn", "zeros", "mixed")
 _NEW_HERE = 1 << 40  # offset of the ids of inodes created after the cut
 

@@ -1,5 +1,7 @@
 """Changes and a selection become steps in an order in which each finds what it expects."""
 
+from collections.abc import Sequence
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,7 +35,7 @@ def key(name: str) -> Key:
 
 def steps_of(*changes: Change, folders: ChangedDirectories = NO_FOLDERS) -> tuple[Step, ...]:
     every = frozenset(change.key for change in changes)
-    return make_plan(ChangeSet(changes), Selection(every), every, folders).steps
+    return tuple(make_plan(ChangeSet(changes), Selection(every), every, folders).steps)
 
 
 def planned(change: Change, *, selected: bool = False, wanted: bool = False) -> MergePlan:
@@ -63,14 +65,14 @@ def test_each_kind_of_change_is_one_step(name: str, change: Change, step: Step) 
 def test_an_unselected_change_has_no_step() -> None:
     change = Change(key("a"), ChangeKind.ADDED, None, FILE)
 
-    assert planned(change, wanted=True).steps == ()
+    assert planned(change, wanted=True).steps == []
 
 
 @pytest.mark.parametrize("bar", ["conflict", "obstacle"])
 def test_an_unmergeable_change_has_no_step_even_if_selected(bar: str) -> None:
     change = Change(key("a"), ChangeKind.ADDED, None, FILE, **{bar: "why"})  # type: ignore[arg-type]
 
-    assert planned(change, selected=True, wanted=True).steps == ()
+    assert planned(change, selected=True, wanted=True).steps == []
 
 
 def test_new_directories_are_created_once_and_before_their_contents() -> None:
@@ -169,7 +171,7 @@ def folders_of(base: Tree, agent: Tree, taken: tuple[Key, ...]) -> ChangedDirect
     return ChangedDirectories({one: entry for one, entry in made.items() if agent[one.path].type is DIRECTORY}, tuple(removed))
 
 
-def carried_out(steps: tuple[Step, ...], tree: Tree, agent: Tree) -> Tree:
+def carried_out(steps: Sequence[Step], tree: Tree, agent: Tree) -> Tree:
     """Apply steps to a tree in memory; check what a disk would require."""
     tree = dict(tree)
     for step in steps:
@@ -225,7 +227,7 @@ def test_selecting_nothing_gives_no_step(pair: tuple[Tree, Tree, frozenset[bytes
     base, agent, noise = pair
     made = make_plan(changes_between(base, agent, noise), Selection(), frozenset(), NO_FOLDERS)
 
-    assert (made.steps, made.selected, made.conflicts) == ((), (), ())
+    assert (made.steps, made.selected, made.conflicts) == ([], (), ())
 
 
 @given(trees.pairs(), st.data())

@@ -86,10 +86,7 @@ def _apply_selection(
     review: Review, args: argparse.Namespace, patch: bytes | None, context: CommandContext
 ) -> frontend.ReviewEnd:
     """Apply the selection that the options describe, export it, or only report it."""
-    request = selection_flags.parse_selection(args, patch, review, context)
-    selected, requested = select_by_options.select_requested(review, request)
-    review.release_assessor()
-    planned = merge.plan_selection(review, selected, requested)
+    planned = _plan(review, selection_flags.parse_selection(args, patch, review, context))
     if args.export:
         return frontend.ReviewEnd(_export(review, planned, args.export))
     if not args.dry_run and not args.yes_delete_many:
@@ -132,6 +129,12 @@ def _salvage(one: ListedSession, target: str) -> int:
     for problem in result.problems:
         warn(visible(problem))
     return FAILURE if result.problems else SUCCESS
+
+
+def _plan(review: Review, request: select_by_options.SelectionRequest) -> MergePlan:
+    selected, requested = select_by_options.select_requested(review, request)
+    review.release_assessor()
+    return merge.plan_selection(review, selected, requested)
 
 
 def _export(review: Review, planned: MergePlan, target: str) -> int:
