@@ -9,7 +9,7 @@ from agent_dev.git.blob_reader import BlobReader
 from agent_dev.git.object_id import blob_id
 
 BATCH = ("cat-file", "--batch", "--buffer")
-_MAX_BATCH_SIZE, _MAX_BATCH_IDS = 8 << 20, 4_000  # bytes; ids
+_MAX_BATCH_SIZE, _MAX_BATCH_IDS = 4 << 20, 4_000  # bytes; ids
 _KEPT_BATCHES = 2
 _MAX_SINGLE_READS = 3  # of one batch in a row, before all of it is read again
 

@@ -177,7 +177,7 @@ def _run_in_session(
 ) -> UndoResult:
     if merging.journal.header is None:
         raise CannotUndo(message=f"merge {merging.id} was never started")
-    if review is not None:
+    if review is not None and direction.is_forward:
         _share_changes(merging, review)
     runnable = _runnable(merging, direction)
     numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=direction.is_forward)

@@ -1,6 +1,6 @@
 """Risks of a commit: the rules for files, and updated submodules."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange
@@ -37,20 +37,21 @@ def risks_of_commit(
     rules: tuple[RiskRule, ...],
     texts: Texts,
     leaves: LeavesRoot = escapes_root,
-    origins: Mapping[bytes, FileOrigin] | None = None,
+    origin_of: Callable[[bytes], FileOrigin | None] = lambda _: None,
 ) -> dict[bytes, tuple[Risk, ...]]:
     """Return the risks of a commit's files by path, without files that have none; a file not in `texts` counts as too large.
 
-    `origins`: those of renamed and copied files, by new path.
+    `origin_of`: of a renamed or copied file, by its new path; its data is used at once.
     """
-    found = {one.path: _risks(one, rules, texts, leaves, (origins or {}).get(one.path)) for one in commit.changed_files}
+    assessed = ((one.path, _risks(one, rules, texts, leaves, origin_of(one.path))) for one in commit.changed_files)
+    found = {path: risks for path, risks in assessed if risks}
     deleted = [one for one in commit.changed_files if not one.new_mode or one.kind == ChangeKind.RETYPED]
     stems = deletions.changed_stems((one.path for one in commit.changed_files if one.new_mode), (one.path for one in deleted))
     for one in deleted:
         harmless = {deletions.UNRESTORABLE_RULE}  # the parent commit has the file
         if not deletions.is_test_of(one.path, stems):
             harmless.add(deletions.TEST_RULE)
-        found[one.path] = tuple(risk for risk in found[one.path] if risk.rule not in harmless)
+        found[one.path] = tuple(risk for risk in found.get(one.path, ()) if risk.rule not in harmless)
     return {path: risks for path, risks in found.items() if risks}
 
 
