@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 from agent_dev.errors import CannotMerge, CannotUndo, RecoveryRequired, UnknownOutcome
 from agent_dev.fs import acl, digest, disk_space
@@ -110,15 +110,21 @@ def _earlier_merge(where: CommandContext, merge_id: str) -> str:
 def _named(where: CommandContext, merge_id: str, lock: int, direction: _Direction) -> UndoResult:
     if "/" in merge_id or not os.path.isdir(f"{where.store.merges}/{merge_id}"):
         raise CannotUndo(message=f"no merge {merge_id} here", hint="agent-dev merges lists the merges")
+    with ExitStack() as stack:
+        with _outcome_unknown(merge_id):
+            review = stack.enter_context(_open_session(where, merge_id, direction))
+        merging = _opened(where, merge_id)
+        merging.lock_fd = lock
+        stack.callback(merging.close)
+        with _outcome_unknown(merge_id), undo_refs.git_locked(merging, is_forward=direction.is_forward):
+            return _run_in_session(where, merging, review, direction)
+
+
+@contextmanager
+def _outcome_unknown(merge_id: str) -> Iterator[None]:
+    """Raise UnknownOutcome for a disk error."""
     try:
-        with _open_session(where, merge_id, direction) as review:
-            merging = _opened(where, merge_id)
-            merging.lock_fd = lock
-            try:
-                with undo_refs.git_locked(merging, is_forward=direction.is_forward):
-                    return _run_in_session(where, merging, review, direction)
-            finally:
-                merging.close()
+        yield
     except OSError as error:
         raise UnknownOutcome(merge=merge_id, reason=error.strerror, hint="the next agent-dev command here continues") from error
 
