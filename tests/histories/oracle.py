@@ -5,7 +5,7 @@ A path is *near* another one if it is the same, above it or below it.
 
 import re
 import stat
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -226,7 +226,18 @@ class Run:
 
     @property
     def merged_entries(self) -> Settled:
-        return {path: self.view.get(path) for path in self.merged}
+        return {path: self.view.get(path) for path in self.merged} | dict.fromkeys(self._merged_folders())
+
+    def _merged_folders(self) -> Iterator[bytes]:
+        """Yield the directories that the agent removed with all their content, if a merge has removed that content.
+
+        Such a directory is no change of its own, so no undo says that it left it removed.
+        """
+        for path, one in self.base.items():
+            if is_folder(one) and path not in self.view:
+                inside = [other for other in self.base if other.startswith(path + b"/") and not is_folder(self.base[other])]
+                if inside and self.merged.issuperset(inside):
+                    yield path
 
 
 def base_of(path: bytes, runs: list[Run]) -> TreeEntry | None:
