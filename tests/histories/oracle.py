@@ -5,7 +5,7 @@ A path is *near* another one if it is the same, above it or below it.
 
 import re
 import stat
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -226,18 +226,7 @@ class Run:
 
     @property
     def merged_entries(self) -> Settled:
-        return {path: self.view.get(path) for path in self.merged} | dict.fromkeys(self._merged_folders())
-
-    def _merged_folders(self) -> Iterator[bytes]:
-        """Yield the directories that the agent removed with all their content, if a merge has removed that content.
-
-        Such a directory is no change of its own, so no undo says that it left it removed.
-        """
-        for path, one in self.base.items():
-            if is_folder(one) and path not in self.view:
-                inside = [other for other in self.base if other.startswith(path + b"/") and not is_folder(self.base[other])]
-                if inside and self.merged.issuperset(inside):
-                    yield path
+        return {path: self.view.get(path) for path in self.merged}
 
 
 def base_of(path: bytes, runs: list[Run]) -> TreeEntry | None:
@@ -363,6 +352,12 @@ def check_redo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
             demand(reported and now == was, f"redo: {path!r} is {shown(now)}, and that was not reported")
 
 
+def is_emptied(path: bytes, base: TreeEntries, real: TreeEntries) -> bool:
+    """Return whether a path was a directory with files, and the tree has none of them."""
+    inside = [other for other, one in base.items() if other.startswith(path + b"/") and not is_folder(one)]
+    return bool(inside) and real.keys().isdisjoint(inside)
+
+
 def check_reported(
     reported: Mapping[bytes, str],
     trees: tuple[TreeEntries, TreeEntries],
@@ -375,10 +370,13 @@ def check_reported(
     the user discarded or merged since.
     """
     view, real = trees
+    bases = tuple(bases)
     for path in {*view, *real} - {b"."}:
         one, other = view.get(path), real.get(path)
         if is_alike(one, other) or is_near(path, reported):
             continue
+        if one is None and any(is_emptied(path, base, real) for base in bases):
+            continue  # no change of its own: the files in it are, and the tree does not have them either
         earlier = [*(base.get(path) for base in bases), *(some[path] for some in settled if path in some)]
         if any(is_alike(one, was) or is_held(one, was, other) for was in earlier):
             continue  # the agent left it unchanged, or never saw it, or the tree has it
