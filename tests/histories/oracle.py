@@ -6,6 +6,7 @@ A path is *near* another one if it is the same, above it or below it.
 import re
 import stat
 from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -352,10 +353,10 @@ def check_redo(merge: Merge, before: TreeEntries, after: TreeEntries, left: froz
             demand(reported and now == was, f"redo: {path!r} is {shown(now)}, and that was not reported")
 
 
-def is_emptied(path: bytes, base: TreeEntries, real: TreeEntries) -> bool:
-    """Return whether a path was a directory with files, and the tree has none of them."""
+def is_emptied(path: bytes, base: TreeEntries, present: AbstractSet[bytes]) -> bool:
+    """Return whether a path was a directory with files, and none of them is among the present ones."""
     inside = [other for other, one in base.items() if other.startswith(path + b"/") and not is_folder(one)]
-    return bool(inside) and real.keys().isdisjoint(inside)
+    return bool(inside) and present.isdisjoint(inside)
 
 
 def check_reported(
@@ -370,13 +371,14 @@ def check_reported(
     the user discarded or merged since.
     """
     view, real = trees
-    bases = tuple(bases)
+    bases, settled = tuple(bases), tuple(settled)
+    present = real.keys() - {path for some in settled for path, one in some.items() if one is None}
     for path in {*view, *real} - {b"."}:
         one, other = view.get(path), real.get(path)
         if is_alike(one, other) or is_near(path, reported):
             continue
-        if one is None and any(is_emptied(path, base, real) for base in bases):
-            continue  # no change of its own: the files in it are, and the tree does not have them either
+        if one is None and any(is_emptied(path, base, present) for base in bases):
+            continue  # no change of its own: the files in it are, and the tree does not have them, or the user's own
         earlier = [*(base.get(path) for base in bases), *(some[path] for some in settled if path in some)]
         if any(is_alike(one, was) or is_held(one, was, other) for was in earlier):
             continue  # the agent left it unchanged, or never saw it, or the tree has it
