@@ -120,8 +120,8 @@ class State:
     of the selected commits. `actions` are the palette's: a binding's id and its description. `is_resolving`: the changes are
     conflicts between commits; the commits are imported when all are resolved. `resolves_next`: the next screen resolves such
     conflicts. `notes` are those to the agent. `ending` is what happens to the rest of the session after the review, `has_rest`:
-    there is one. `resolving` is the change whose resolution a worker carries out, `typed_ahead` what was typed and waits for
-    its result, or for a diff.
+    there is one. `awaits_resolution`: a worker resolves a conflict; `typed_ahead` is what was typed and waits for that, or for
+    the diff.
     """
 
     changes: ChangeSet
@@ -154,7 +154,7 @@ class State:
     prompt: Prompt | None = None
     search: str = ""
     resolutions: Mapping[Key, Resolutions] = field(default_factory=dict)
-    resolving: Key | None = None
+    awaits_resolution: bool = False
     typed_ahead: tuple[Event, ...] = ()
     replaces_edit: bool = False  # the next resolution replaces the text from the editor
     returns_to: Tab | None = None  # where Escape leads, from a change that was opened on that tab

@@ -49,7 +49,10 @@ class ContentUses:
 
 
 def check_manifest(manifest: Any) -> ContentUses:
-    """Check every value of a manifest (`manifest_json`). Raises BadBundle for the first one that no export would write."""
+    """Check every value of a manifest, and return where its contents belong.
+
+    Raises BadBundle for the first value that no export would write.
+    """
     try:
         return _check(manifest)
     except (KeyError, TypeError, AttributeError, UnicodeEncodeError) as error:

@@ -4,7 +4,7 @@ Every step can be repeated after a crash; the `FINISHED` record in the journal c
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from itertools import chain
 
 from agent_dev.agent_git import refs
@@ -26,8 +26,7 @@ from agent_dev.session import events, store, uppers
 
 def applied_changes(merge: merge_execution.Merge, numbers: tuple[int, ...] | None = None) -> tuple[Change, ...]:
     """Return the changes of a merge that are applied now, or with `numbers` those of these operations."""
-    count = len(merge.journal.ops)
-    wanted = merge.journal.applied_ops() if numbers is None else frozenset(numbers) if len(numbers) < count else range(count)
+    wanted: Container[int] = merge.journal.applied_ops() if numbers is None else frozenset(numbers)
     ops = [op for number, op in enumerate(merge.journal.ops) if number not in wanted and not op.is_auxiliary]
     not_done = {op.key for op in ops} | {key for op in ops if op.members for key, _ in op.member_marks()}
     over = [phase for phase in merge.journal.phases if phase.result is not None]
@@ -129,7 +128,7 @@ def _recorded_earlier(merge: merge_execution.Merge) -> frozenset[Key]:
 
     Recorded again, their new base versions would replace those that an undo restores.
     """
-    if len(merge.journal.phases) == 1:
+    if len(merge.journal.phases) == 1:  # there is no earlier one
         return frozenset()
     earlier = merge.journal.applied_ops() - frozenset(merge.journal.phases[-1].numbers)
     if not earlier:

@@ -76,4 +76,4 @@ def _with_answers(state: State, key: Key, answers: Resolutions) -> Transition:
     left = sum(answer is None for answer in answers)
     new = replace(state, resolutions={**state.resolutions, key: answers}, message=f"{left} more to resolve" if left else "")
     reloaded, effects = cursor.reload_current(new)
-    return (reloaded, effects) if left else (replace(reloaded, resolving=key), (Resolve(key, answers), *effects))
+    return (reloaded, effects) if left else (replace(reloaded, awaits_resolution=True), (Resolve(key, answers), *effects))

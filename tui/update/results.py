@@ -52,7 +52,7 @@ def update_results(state: State, fact: Result) -> Transition:
             new = replace(state, columns=columns)
             return moving.reload_current(new) if columns != state.columns else (new, ())
         case ResolutionFailed(message):
-            return replace(state, resolving=None, message=message), ()
+            return replace(state, awaits_resolution=False, message=message), ()
         case MessageReported(message):
             return replace(state, message=message), ()
         case _:
@@ -112,7 +112,7 @@ def _update_changes(state: State, fact: ChangesResult) -> Transition:
             return questions.continue_summary(state, selection, files), ()
         case ChangeUpdated(change, message, is_taken, is_edited):
             answers = {key: some for key, some in state.resolutions.items() if not (is_edited and key == change.key)}
-            state = replace(state, resolutions=answers, resolving=None)
+            state = replace(state, resolutions=answers, awaits_resolution=False)
             new, effects = _replace_change(state, change, message, is_selected=is_taken)
             return (new, effects) if is_edited or not is_taken else _at_next_conflict(new, effects, change)
         case ChangesRefreshed(changes):

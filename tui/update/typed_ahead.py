@@ -1,6 +1,7 @@
 """Hold back keys that need a result of a worker: the diff under the cursor, or the resolution of a conflict.
 
-Without this, a key typed before the diff was read would apply to nothing, or to the whole file instead of a hunk.
+Without this, a key typed before the diff was read would apply to nothing, or to the whole file instead of a hunk. Reading may
+take long, so quitting never waits, and a second Escape drops what waits.
 """
 
 from agent_dev.quick_dataclass import replace
@@ -11,28 +12,34 @@ from tui.events import (
     CursorMovedTo,
     EditRequested,
     EnterPressed,
+    EscapePressed,
     Event,
     HunkMoved,
     Pane,
     PromptKind,
     PromptOpened,
+    QuitRequested,
     Result,
     ScrolledHorizontally,
     Toggled,
 )
 from tui.state import ScreenPage, State
 
+_WAITING = "still working: keys wait (esc twice: drop them)"
+
 
 def must_wait(state: State, event: Event) -> bool:
     """Return whether an event waits for a result; all that follow it wait too, so that their order is kept."""
-    if isinstance(event, Result) or state.page is not ScreenPage.REVIEW:
+    if isinstance(event, (Result, QuitRequested)) or state.page is not ScreenPage.REVIEW:
         return False
     return bool(state.typed_ahead) or _lacks_result(state, event)
 
 
 def hold(state: State, event: Event) -> State:
-    """Hold an event back."""
-    return replace(state, typed_ahead=(*state.typed_ahead, event))
+    """Hold an event back, or drop all at the second of two Escapes."""
+    if isinstance(event, EscapePressed) and state.typed_ahead[-1:] == (event,):
+        return replace(state, typed_ahead=(), message="keys dropped")
+    return replace(state, typed_ahead=(*state.typed_ahead, event), message=_WAITING)
 
 
 def next_event(state: State) -> tuple[State, Event | None]:
@@ -50,7 +57,7 @@ def next_event(state: State) -> tuple[State, Event | None]:
 
 def _lacks_result(state: State, event: Event) -> bool:
     """Return whether an event must wait. A resolved conflict moves in the list, and with it the cursor, so all wait for it."""
-    return state.resolving is not None or (not state.diff.is_loaded and _needs_diff(state, event))
+    return state.awaits_resolution or (not state.diff.is_loaded and _needs_diff(state, event))
 
 
 def _needs_diff(state: State, event: Event) -> bool:

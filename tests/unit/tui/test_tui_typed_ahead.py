@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from agent_dev.diff.merge3 import ConflictSide, merge_lines
 from agent_dev.overlay.changes import ChangeSet
 from tests.unit.tui.test_tui_laws import EVENTS, TABS, change_sets, shown
-from tests.unit.tui.tui_states import AFTER, BEFORE, after, change, changes, key, loads, names, row
-from tui.effects import Effect, LoadDiff, Resolve
+from tests.unit.tui.tui_states import AFTER, BEFORE, after, change, changes, effects, key, loads, names, row
+from tui.effects import Effect, LoadDiff, Quit, Resolve
 from tui.events import (
     ApplyRequested,
     ChangeMoved,
@@ -25,6 +25,7 @@ from tui.events import (
     PromptEdited,
     PromptKind,
     PromptOpened,
+    QuitRequested,
     ResolutionFailed,
     Result,
     TabSelected,
@@ -69,7 +70,8 @@ def test_diffs_that_arrive_late_change_nothing(some: ChangeSet, events: list[tup
     owed: tuple[Effect, ...] = asked
     for event, is_answered in events:
         is_new_page = late.page is not ScreenPage.REVIEW
-        if is_new_page or isinstance(event, Result) or is_answered:  # a page that opens drops what was typed for the review
+        is_special = isinstance(event, (Result, QuitRequested)) or (late.typed_ahead[-1:] == (event,) == (EscapePressed(),))
+        if is_new_page or is_special or is_answered:  # a page that opens drops what was typed for the review
             late, owed = arrived(late, owed)
         prompt = shown(*update(prompt, event))
         late, more = update(late, event)
@@ -92,7 +94,7 @@ def arrived(state: State, owed: tuple[Effect, ...]) -> tuple[State, tuple[Effect
 def test_conflicts_are_resolved_one_after_the_other() -> None:
     state = initial_state(changes(ONE, TWO))[0]
     state = after(state, ConflictResolved(AGENT), ConflictResolved(AGENT))
-    assert (state.resolutions, state.message) == ({}, "")
+    assert (state.resolutions, state.message) == ({}, "still working: keys wait (esc twice: drop them)")
 
     state = after(state, conflict_loaded("a"))
     assert state.resolutions == {key("a"): (AGENT,)}
@@ -114,9 +116,9 @@ def test_applying_waits_for_a_conflict_that_is_being_resolved() -> None:
 
 def test_a_conflict_that_could_not_be_resolved_ends_the_wait() -> None:
     state = after(initial_state(changes(ONE, TWO))[0], conflict_loaded("a"), ConflictResolved(AGENT), CursorMoved(1))
-    assert (state.resolving, state.diff.key) == (key("a"), key("a"))
+    assert (state.awaits_resolution, state.diff.key) == (True, key("a"))
     failed = after(state, ResolutionFailed("cannot be combined"))
-    assert (failed.resolving, failed.typed_ahead, failed.diff.key) == (None, (), key("b"))
+    assert (failed.awaits_resolution, failed.typed_ahead, failed.diff.key) == (False, (), key("b"))
 
 
 def test_a_selected_hunk_is_not_the_whole_file() -> None:
@@ -152,6 +154,23 @@ def test_moves_in_the_list_do_not_wait() -> None:
     state = after(initial_state(changes(change("f"), change("g")))[0], CursorMoved(1))
     assert (state.diff.key, state.diff.is_loaded) == (key("g"), False)
     assert after(state, Toggled()).selection.keys == {key("g")}
+
+
+def test_quitting_does_not_wait() -> None:
+    state = after(initial_state(changes(change("f")))[0], EnterPressed(), Toggled())
+    assert effects(state, QuitRequested()) == (Quit(),)
+    selected = after(state, EscapePressed(), EscapePressed(), EscapePressed(), Toggled())
+    asked = after(selected, EnterPressed(), HunkMoved(1), QuitRequested())
+    assert (asked.page, asked.typed_ahead) == (ScreenPage.QUIT, ())
+
+
+def test_the_second_escape_drops_what_waits() -> None:
+    state = after(initial_state(changes(change("f"), change("g")))[0], EnterPressed(), Toggled(), EscapePressed())
+    assert state.typed_ahead == (Toggled(), EscapePressed())
+    state = after(state, EscapePressed())
+    assert (state.typed_ahead, state.pane, state.message) == ((), Pane.DIFF, "keys dropped")
+    state = after(state, EscapePressed(), CursorMoved(1))  # neither waits any more
+    assert (state.pane, state.diff.key, names(state)) == (Pane.LIST, key("g"), set())
 
 
 def test_keys_keep_their_order() -> None:
