@@ -5,7 +5,6 @@ from collections.abc import Mapping, Sequence
 from agent_dev.agent_git.changes import HEADS
 from agent_dev.diff import contains_edit, merge3
 from agent_dev.diff.binary import is_binary
-from agent_dev.diff.hunks import MAX_DIFF_SIZE
 from agent_dev.errors import UsageError
 from agent_dev.git.formats.ref_format import parse_ref
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
@@ -111,7 +110,7 @@ def merge_texts(before: bytes, yours: bytes, agent: bytes) -> bytes | None:
 
     Commits that contain the user's edit already, because the agent committed it, supply the whole result.
     """
-    if any(is_binary(side) or len(side) > MAX_DIFF_SIZE for side in (before, yours, agent)):
+    if any(map(is_binary, (before, yours, agent))):
         return agent if yours in (before, agent) else None
     if contains_edit.contains(before, yours, agent):
         return agent

@@ -162,7 +162,7 @@ def merge_lines(base: bytes, yours: bytes, agent: bytes) -> LineMerge:
     The rule is git's (xdiff/xmerge.c): edits of both sides that overlap or touch, with no unchanged line between them, are one
     region. It is no conflict if both sides have the same bytes there. Lines end at `\n` only; a line without an end differs from
     one with it. NUL and any encoding are fine; whether to merge binary files is `decision.decide`'s.
-    Above `hunks.MAX_DIFF_SIZE` a changed side is one region, the whole file.
+    A changed side that is not diffable is one region, the whole file.
 
     There are two differences from `git merge-file`, which change neither whether there are conflicts nor a clean merge's bytes.
     A conflict is the whole region, as with git's `--diff3`: by default git cuts lines common to both sides out of a conflict, and

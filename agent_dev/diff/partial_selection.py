@@ -125,7 +125,7 @@ def apply_selection(before: bytes, after: bytes, selection: LineSelection) -> by
     """Return `before` with the selected part of the change to `after`.
 
     Within a hunk the k-th old line, if kept, comes before the k-th new one, if selected: part of a replacement keeps the order of
-    lines. A line without a line end gets one if another follows. Above `hunks.MAX_DIFF_SIZE` a file is one hunk without lines.
+    lines. A line without a line end gets one if another follows. A file that is not diffable is one hunk without lines.
     Raises InvalidSelection.
     """
     hunks = find_hunks(before, after)

@@ -22,9 +22,9 @@ class ThreeVersions:
 
     @property
     def is_text(self) -> bool:
-        """Return whether every known side is text."""
+        """Return whether every known side is text whose lines can be compared."""
         known = [side for side in (self.base, self.yours, self.agent) if side is not None]
-        return not any(is_binary(side) or len(side) > hunks.MAX_DIFF_SIZE for side in known)
+        return hunks.is_diffable(*known) and not any(map(is_binary, known))
 
     def digests(self) -> Digests:
         """Return their digests."""

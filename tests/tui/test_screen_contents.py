@@ -93,6 +93,7 @@ def test_a_slow_read_blocks_no_key_and_only_the_last_is_shown() -> None:
             (b"a", None),
             "larger than 20 MB: no diff",
         ),
+        (Change(Key(0, b"x"), ChangeKind.ADDED, None, FILE), (None, b"\n" * 500_001), "more than 500,000 lines: no diff"),
         (
             Change(Key(0, b"x"), ChangeKind.ADDED, None, Entry(FileType.DIRECTORY, mode=0o755)),
             (None, None),

@@ -256,7 +256,7 @@ def _texts(change: Change, contents: Contents, answer: ConflictSide | bytes | No
     kinds = {entry.type for entry in (change.yours, change.after) if entry is not None}
     if yours is None or agents is None or kinds != {FileType.FILE}:
         return
-    if any(is_binary(one) or len(one) > hunks.MAX_DIFF_SIZE for one in (yours, agents)):
+    if is_binary(yours) or is_binary(agents) or not hunks.is_diffable(yours, agents):
         return
     yield DiffRow(RowKind.TEXT)
     whole = LineConflict(b"", yours, agents)

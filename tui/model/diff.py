@@ -139,7 +139,8 @@ def _no_diff_reason(change: Change, before: bytes | None, after: bytes | None) -
         return _describe_binary(before, after)
     if (before or b"") == (after or b""):
         return "empty file" if _has_type(change.after or change.before, FileType.FILE) else " "
-    return ""
+    is_diffable = hunks.is_diffable(before or b"", after or b"")
+    return "" if is_diffable else f"more than {hunks.MAX_DIFF_LINES:,} lines: no diff, selected as a whole"
 
 
 def _describe_binary(before: bytes | None, after: bytes | None) -> str:

@@ -63,6 +63,8 @@ def test_refs_are_stored_below_the_sessions_name() -> None:
         (b"a\n", b"mine\n", b"agent\n", None),
         (b"\0a", b"\0mine", b"\0agent", None),
         (b"\0a", b"\0a", b"\0agent", b"\0agent"),
+        (b"\n" * 500_000 + b"a", b"mine\n" + b"\n" * 499_999 + b"a", b"\n" * 500_000 + b"agent", None),  # too many lines
+        (b"\n" * 500_001, b"\n" * 500_001, b"agent\n", b"agent\n"),
     ],
 )
 def test_a_file_edited_on_both_sides_is_merged_or_a_conflict(

@@ -133,6 +133,17 @@ def test_past_the_limit_a_file_is_one_hunk(monkeypatch: pytest.MonkeyPatch) -> N
     assert find_hunks(b"a\nb\nc\nd\ne\n", b"a\nb\nc\nd\nE") == (BareHunk(0, 5, 0, 5),)
 
 
+@pytest.mark.parametrize("side", [0, 1])
+def test_a_file_with_more_lines_than_the_limit_is_one_hunk(side: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_DIFF_LINES", 4)
+    texts = [b"a\nb\nc\nd\n", b"A\nb\nc\nD\n"]
+    assert find_hunks(*texts) == (BareHunk(0, 1, 0, 1), BareHunk(3, 1, 3, 1))
+    texts[side] += b"e"
+    lines = [4, 4]
+    lines[side] = 5
+    assert find_hunks(*texts) == (BareHunk(0, lines[0], 0, lines[1]),)
+
+
 @pytest.mark.parametrize(("gap", "hunks"), [(6, 1), (7, 2)])
 def test_changes_share_a_hunk_when_their_context_touches(gap: int, hunks: int) -> None:
     middle = b"".join(b"%d\n" % number for number in range(gap))

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from agent_dev.diff import hunks, merge3
 from agent_dev.diff.merge3 import ConflictSide, LineConflict, MergedRegion, RegionSource
 from agent_dev.fs.entry import Entry, FileType, Key
+from agent_dev.merge.reconcile import ThreeVersions, reconcile_change
 from agent_dev.overlay.changes import Change, ChangeKind
 from tui.model import conflict, wrapping
 from tui.model.document import WHOLE_FILE, DiffOptions, Document, RowKind
@@ -105,6 +106,17 @@ def stacked(document: Document, at: int) -> list[bytes]:
     """Return the lines of one side that are shown below the others."""
     rows = [row for row in document.rows if row.kind is RowKind.STACKED and not row.wrap_index]
     return [cell for row in rows if (cell := row.cells[at]) is not None]
+
+
+@pytest.mark.parametrize("longest", range(3))
+def test_a_conflict_with_too_many_lines_is_one_of_whole_files(longest: int) -> None:
+    sides = [b"base\n", b"yours\n", b"agents\n"]
+    sides[longest] *= hunks.MAX_DIFF_LINES + 1
+    made = reconcile_change(CHANGE, FILE, ThreeVersions(*sides))
+    assert made.change is not None
+    assert (bool(made.change.conflict), made.merged) == (True, None)
+    shown = conflict.whole_file_document(made.change, (), (sides[1], sides[2]), (None,), DiffOptions())
+    assert any(row.kind is RowKind.CONFLICT for row in shown.rows) == (longest == 0)
 
 
 def test_lines_too_long_for_columns_are_shown_below_each_other() -> None:
