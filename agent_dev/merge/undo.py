@@ -469,6 +469,6 @@ def _has_same_bytes(merging: merge_execution.Merge, number: int, was: EntryMark)
     ):
         return False
     try:
-        return digest.digest_file(merging.real_trees[op.key.root], op.key.path, now.size) == op.digest
+        return digest.digest_file(merging.real_trees[op.key.root], op.key.path, now.size) == op.digest.hex()
     except PermissionError:
         return False  # not readable

@@ -133,7 +133,7 @@ def _stage(
         aside_stage, agent = asides.get(op.key.root) or Stage(staging.aside_path(merging.folder, op.key.root)), op.slot
         asides[op.key.root] = aside_stage
         _put(aside_stage, agent, one.base, one.yours.with_values(mode=one.base_mark.mode, mtime=one.base_mark.mtime))
-    return Substitute(number, replace(op, slot=slot, new=entry_mark(one.yours), old=old, digest=""), agent)
+    return Substitute(number, replace(op, slot=slot, new=entry_mark(one.yours), old=old, digest=b""), agent)
 
 
 def _put(op_stage: Stage, slot: str, data: bytes, template: Entry, own: str = "") -> EntryMark:

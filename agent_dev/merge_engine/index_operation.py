@@ -35,7 +35,7 @@ def stage_index(merge: Merge, root: int, path: str, expect: Entry | None) -> Ope
     new, digest = stage_dir.write("index", data, _like(expect))
     stage_dir.sync()
     act, old = (OpKind.ATTACH, None) if expect is None else (OpKind.EXCHANGE, entry_mark(expect))
-    return Operation(act, Key(root, INDEX_NAME), "index", new, old, digest)
+    return Operation(act, Key(root, INDEX_NAME), "index", new, old, bytes.fromhex(digest))
 
 
 def _like(expect: Entry | None) -> Entry:

@@ -45,7 +45,7 @@ def entry_mark(entry: Entry) -> EntryMark:
 class Operation:
     """One operation. `new` is the entry at the path after it, `old` the one before it; None for no entry.
 
-    `slot`: the name in its root's staging directory. `digest`: SHA-256 of the new content in hex, "" if there is none.
+    `slot`: the name in its root's staging directory. `digest`: SHA-256 of the new content, empty if there is none.
     `is_auxiliary`: an auxiliary operation, skipped if a directory exists already or is not empty.
     `attributes_digest`: a digest of the new entry's attributes and ACLs, "" if not recorded.
     `members`: the content of a new directory that is moved as a whole, by relative path, parents before children.
@@ -56,7 +56,7 @@ class Operation:
     slot: str = ""
     new: EntryMark | None = None
     old: EntryMark | None = None
-    digest: str = ""
+    digest: bytes = b""
     is_auxiliary: bool = False
     members: tuple[tuple[bytes, EntryMark], ...] = ()
     attributes_digest: str = ""
@@ -66,7 +66,7 @@ class Operation:
         prefix = self.key.path + b"/"
         return ((Key(self.key.root, prefix + path), mark) for path, mark in self.members)
 
-    def split(self, known: frozenset[Key], digests: tuple[str, ...]) -> tuple["Operation", ...]:
+    def split(self, known: frozenset[Key], digests: tuple[bytes, ...]) -> tuple["Operation", ...]:
         """Return one operation per entry that together equal this one; `known`: the keys of the changes.
 
         The first one replaces this operation. A directory that is not a change itself is auxiliary.
@@ -367,7 +367,7 @@ class Journal:
         ops = tuple(own.get(number, op) for number, op in enumerate(self.ops))
         return replace(self, ops=ops, replaced={number: one for number, one in self.replaced.items() if number not in own})
 
-    def with_split_directory(self, number: int, digests: tuple[str, ...]) -> "Journal":
+    def with_split_directory(self, number: int, digests: tuple[bytes, ...]) -> "Journal":
         """Return the journal with one whole directory split into its entries; the phases treat each as the whole."""
         known = frozenset(change.key for change in self.changes)
         first, *more = self.ops[number].split(known, digests)

@@ -200,12 +200,12 @@ def opened_record(key: Key, inode: int, mode: int) -> dict[str, Any]:
 LOCKED: dict[str, Any] = {"record": "locked"}  # the modes of all opened directories are restored
 
 
-def parted_record(number: int, digests: tuple[str, ...]) -> dict[str, Any]:
+def parted_record(number: int, digests: tuple[bytes, ...]) -> dict[str, Any]:
     """Return the record that splits a whole directory into many operations, because the user has changed its content.
 
-    `digests`: of its files, "" for other types and changed files.
+    `digests`: of its files, empty for other types and changed files.
     """
-    return {"record": "parted", "op": number, "digests": digests}
+    return {"record": "parted", "op": number, "digests": [digest.hex() for digest in digests]}
 
 
 def _text(path: bytes) -> str:
@@ -245,7 +245,7 @@ def _op_row(op: Operation) -> list[Any]:
         op.slot,
         _mark_row(op.new),
         _mark_row(op.old),
-        op.digest,
+        op.digest.hex(),
         int(op.is_auxiliary),
     ]
     return [*row, op.members[:PART], op.attributes_digest] if op.members or op.attributes_digest else row
@@ -416,7 +416,7 @@ def _with_parts(journal: Journal, record: dict[str, Any]) -> Journal:
     number = int(record["op"])
     if not 0 <= number < len(journal.ops) or not journal.ops[number].members:
         raise CorruptJournalError("an entry was split that is not a whole directory")
-    return journal.with_split_directory(number, tuple(map(str, record["digests"])))
+    return journal.with_split_directory(number, tuple(map(bytes.fromhex, record["digests"])))
 
 
 def _with_phase(journal: Journal, record: dict[str, Any]) -> Journal:
@@ -435,7 +435,7 @@ def _instead(journal: Journal, row: list[Any]) -> Substitute:
     op = journal.ops[number]
     if op.kind is not OpKind.EXCHANGE or number in journal.replaced or new is None or old is None:
         raise CorruptJournalError("an operation was replaced that is not an exchange")
-    return Substitute(number, replace(op, slot=_slot(slot), new=_mark(new), old=_mark(old), digest=""), _slot(agent))
+    return Substitute(number, replace(op, slot=_slot(slot), new=_mark(new), old=_mark(old), digest=b""), _slot(agent))
 
 
 def _is_open(journal: Journal) -> bool:
@@ -526,7 +526,7 @@ def _op(row: list[Any]) -> Operation:
         _slot(slot),
         _mark(new),
         _mark(old),
-        str(digest),
+        bytes.fromhex(digest),
         bool(is_loose),
         whole,
         attributes_digest,

@@ -34,10 +34,10 @@ class TextWriter:
         self._pieces: list[bytes] = []
         self._size = 0
 
-    def add(self, data: bytes, digest: str) -> None:
+    def add(self, data: bytes, digest: bytes) -> None:
         """Save a text; skip binary content. Raises OSError."""
         if not is_binary(data):
-            self._pieces += (bytes.fromhex(digest), len(data).to_bytes(8, "big"), data)
+            self._pieces += (digest, len(data).to_bytes(8, "big"), data)
             self._size += len(data)
             if self._size > _BUFFER_SIZE:
                 self._write()
@@ -70,9 +70,9 @@ class TextReader:
 
     def __init__(self, folder: str) -> None:
         self._path = f"{folder}/{FILE_NAME}"
-        self._extents: dict[str, tuple[int, int]] | None = None  # offset and length
+        self._extents: dict[bytes, tuple[int, int]] | None = None  # offset and length
 
-    def find(self, digest: str) -> bytes | None:
+    def find(self, digest: bytes) -> bytes | None:
         """Return the text with a digest, or None."""
         try:
             fd = os.open(self._path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -85,15 +85,15 @@ class TextReader:
             data = os.pread(fd, extent[1], extent[0]) if extent is not None else b""
         finally:
             os.close(fd)
-        return data if extent is not None and hashlib.sha256(data).hexdigest() == digest else None
+        return data if extent is not None and hashlib.sha256(data).digest() == digest else None
 
 
-def _texts(fd: int) -> Iterator[tuple[str, tuple[int, int]]]:
+def _texts(fd: int) -> Iterator[tuple[bytes, tuple[int, int]]]:
     """Yield each text's digest, offset and length."""
     offset = 0
     while len(head := os.pread(fd, _HEADER_SIZE, offset)) == _HEADER_SIZE:
         size = int.from_bytes(head[32:], "big")
         if size > hunks.MAX_DIFF_SIZE:
             return  # torn
-        yield head[:32].hex(), (offset + _HEADER_SIZE, size)
+        yield head[:32], (offset + _HEADER_SIZE, size)
         offset += _HEADER_SIZE + size

@@ -187,7 +187,15 @@ class _Staging:
             new, digest = stage.write(slot, step.content, step.after.with_values(mtime=step.after.mtime or time.time_ns()))
             self._save_for_session(step, slot, upper)
         self.rest.append(
-            Operation(act, step.key, slot, new, old, digest, attributes_digest=_attributes_digest(stage, slot, step.after))
+            Operation(
+                act,
+                step.key,
+                slot,
+                new,
+                old,
+                bytes.fromhex(digest),
+                attributes_digest=_attributes_digest(stage, slot, step.after),
+            )
         )
         self._save_result(step, self.rest[-1])
 
@@ -251,7 +259,9 @@ class _Staging:
             new = entry_mark(step.after)
             if (found := stage.entry_in(slot)) is not None and found.mode != new.mode:
                 new = new.with_values(mode=found.mode)  # the mode may differ without the agent's ACL
-            self.rest[place] = replace(op, new=new, digest=digest, attributes_digest=_attributes_digest(stage, slot, step.after))
+            self.rest[place] = replace(
+                op, new=new, digest=bytes.fromhex(digest), attributes_digest=_attributes_digest(stage, slot, step.after)
+            )
             self._save_result(step, self.rest[place])
 
     def _save_result(self, step: PutEntry, op: Operation) -> None:

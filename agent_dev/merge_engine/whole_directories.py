@@ -199,9 +199,9 @@ def is_unchanged_at(tree: dir_tree.Tree, op: Operation) -> bool:
         return False
 
 
-def member_digests(tree: dir_tree.Tree, op: Operation) -> tuple[str, ...]:
-    """Return the digest of each unchanged file that an operation applied; "" for other entries."""
-    return tuple(_digest(tree, key.path, mark) for key, mark in op.member_marks())
+def member_digests(tree: dir_tree.Tree, op: Operation) -> tuple[bytes, ...]:
+    """Return the digest of each unchanged file that an operation applied; empty for other entries."""
+    return tuple(bytes.fromhex(_digest(tree, key.path, mark)) for key, mark in op.member_marks())
 
 
 def _digest(tree: dir_tree.Tree, path: bytes, mark: EntryMark) -> str:

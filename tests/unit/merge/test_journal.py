@@ -46,7 +46,7 @@ from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 
 OLD, NEW, OTHER = (Entry(FileType.FILE, 0o644, 3, inode) for inode in (1, 2, 3))
 KEY = Key(0, b"a/\xff\n")
-OP = Operation(OpKind.EXCHANGE, KEY, "1", entry_mark(NEW), entry_mark(OLD), "digest")
+OP = Operation(OpKind.EXCHANGE, KEY, "1", entry_mark(NEW), entry_mark(OLD), b"digest")
 FOLDER = EntryMark(FileType.DIRECTORY, inode=9, attributes=(("user.x", b"\0\xff"),))
 OPS = (
     OP,
@@ -199,7 +199,7 @@ def test_entries_restored_by_reverting_a_phase_are_known() -> None:
 
 UNDO = Phase("undo", (0, 2), is_forward=False, time=8)
 USERS, WITHOUT = EntryMark(FileType.FILE, inode=4, size=5, ctime=6), EntryMark(FileType.FILE, inode=5, size=5)
-OTHER_OP = replace(OP, slot="1.apart", new=USERS, old=WITHOUT, digest="")
+OTHER_OP = replace(OP, slot="1.apart", new=USERS, old=WITHOUT, digest=b"")
 APART = replace(UNDO, substitutes=(Substitute(0, OTHER_OP, "1"),))
 UNDONE_APART = (*REACHED, FINISHED, phase_record(APART), *reached_records(PhaseResult({}, {0: WITHOUT, 2: None})), FINISHED)
 REDO = Phase("redo", (0, 2), is_forward=True, time=9)
