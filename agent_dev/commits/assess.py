@@ -70,8 +70,10 @@ def _origins(
     rest = []
     for commit in commits:
         new = [one for one in commit.changed_files if not one.old_mode and one.path in risky[commit.id]]
-        table = {one.path: one for one in commit.changed_files}
-        old = {one.path: table.get(renames.get(commit.id, {}).get(one.path, b"")) for one in new}
+        old_paths = renames.get(commit.id, {})
+        sources = frozenset(old_paths[one.path] for one in new if one.path in old_paths)
+        table = {one.path: one for one in commit.changed_files if one.path in sources} if sources else {}
+        old = {one.path: table.get(old_paths.get(one.path, b"")) for one in new}
         known = {path: FileOrigin(one.path, one.old_mode, one.old_oid) for path, one in old.items() if one is not None}
         if known:
             found[commit.id] = known

@@ -1,7 +1,7 @@
 """Report of a session's commits, uncommitted changes, and commits that contain edits of the user."""
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from agent_dev.agent_git.changes import GitChanges
@@ -241,7 +241,7 @@ def _find_user_edits(
     tree: OverlayView, repo: BareRepository, git_changes: GitChanges, start: str
 ) -> dict[str, tuple[bytes, ...]]:
     """Return, by commit, the paths that contain uncommitted edits of the user from the session's start."""
-    dirty = _find_dirty(tree, repo, {file.path for commit in git_changes.commits for file in commit.changed_files}, start)
+    dirty = _find_dirty(tree, repo, (file.path for commit in git_changes.commits for file in commit.changed_files), start)
     if not dirty:
         return {}
     from agent_dev.diff import contains_edit  # rarely needed
@@ -261,10 +261,10 @@ def _find_user_edits(
     return {oid: tuple(sorted(paths)) for oid, paths in holding.items()}
 
 
-def _find_dirty(tree: OverlayView, repo: BareRepository, paths: set[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
+def _find_dirty(tree: OverlayView, repo: BareRepository, paths: Iterable[bytes], start: str) -> dict[bytes, tuple[bytes, bytes]]:
     """Return, by path, the first commit's content and the user's uncommitted one at the start."""
     snapshot = tree.review.lower_snapshot
-    stored = {path for path in paths if snapshot.stored_path(tree.root, path) is not None}
+    stored = set(snapshot.stored_paths(tree.root)).intersection(paths)
     edited_ids: dict[bytes, str] = {}  # of the first commit's content, "" for none
     for path, side in iterate_tree(repo, start, stored) if stored and start else ():
         if path in stored:

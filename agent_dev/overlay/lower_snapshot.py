@@ -349,6 +349,10 @@ class LowerSnapshot:
         """Return a root's regular files of some sizes: paths and sizes."""
         return self._tables[root].files_of_sizes(sizes) if root < len(self._tables) else iter(())
 
+    def stored_paths(self, root: int) -> Iterator[bytes]:
+        """Yield the paths of a root that have a stored content."""
+        return self._tables[root].stored_paths() if root < len(self._tables) else iter(())
+
     def stored_path(self, root: int, path: bytes) -> str | None:
         """Return the file with a path's stored content; None if no content was stored."""
         name = self._content_location(root, path)

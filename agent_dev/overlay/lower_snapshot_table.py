@@ -194,6 +194,14 @@ class Table:
             if row[_KIND] == _FILE and isinstance(size, int) and size in sizes:
                 yield path, size
 
+    def stored_paths(self) -> Iterator[bytes]:
+        """Yield the paths whose content the snapshot stores itself: few, so no path is searched."""
+        places, width = self._columns[_STORED], self._width
+        stored = [at for at in range(self._count) if places[at * width] not in b"\0@"] if width else []
+        paths = self._split(_PATH) if stored else []
+        yield from (paths[at] for at in stored if paths[at] not in self._hidden)
+        yield from (path for path, row in self._own_rows() if str(row[_STORED])[:1] not in ("", "@"))
+
     def content_location(self, path: bytes) -> str:
         """Return the content location of a path; "" if there is none or the path is unknown."""
         at = self._at.get(path)

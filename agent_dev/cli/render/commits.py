@@ -101,13 +101,15 @@ def describe_commit(commit: ParsedCommit, report: CommitReport, max_files: int =
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(commit.author.time))
     signature = f", {commit.signature} signature, not verified" if commit.signature else ""
     yield f"{visible(commit.author.name)} <{visible(commit.author.email)}>, {when}{signature}"
-    files = _fold_renames(commit, report)
-    shown = [one for number, one in enumerate(files) if number < max_files or (one.rules and number < _RISKY)]
-    for one in shown:
+    hidden = 0
+    for number, one in enumerate(_fold_renames(commit, report)):
+        if number >= max_files and not (one.rules and number < _RISKY):
+            hidden += 1
+            continue
         name = f"{visible(one.renamed_from)} → {visible(one.path)}" if one.renamed_from else visible(one.path)
         yield f"{SIGNS[one.kind]} {name}{' ! ' + ', '.join(one.rules) if one.rules else ''}"
-    if len(files) > len(shown):
-        yield f"… {format_count(len(files) - len(shown), 'more file')}"
+    if hidden:
+        yield f"… {format_count(hidden, 'more file')}"
     for path in report.user_edits.get(commit.id, ()):
         yield f"includes your uncommitted edits of {visible(path)}"
 
@@ -120,18 +122,16 @@ class _CommitFile:
     rules: tuple[str, ...]
 
 
-def _fold_renames(commit: ParsedCommit, report: CommitReport) -> list[_CommitFile]:
-    """Return the changed files of a commit with each renamed file as one, and the rules of their risks."""
+def _fold_renames(commit: ParsedCommit, report: CommitReport) -> Iterator[_CommitFile]:
+    """Yield the changed files of a commit with each renamed file as one, and the rules of their risks."""
     renames, risks = report.renames.get(commit.id, {}), report.risks.get(commit.id, {})
     old_paths = frozenset(renames.values())
-    found = []
     for one in commit.changed_files:
         if one.path in old_paths and not one.new_mode:
             continue
         old = renames.get(one.path, b"")
         rules = dict.fromkeys(risk.rule for path in (one.path, old) for risk in risks.get(path, ()))
-        found.append(_CommitFile(one.path, ChangeKind.RENAMED if old else ChangeKind(one.kind), old, tuple(rules)))
-    return found
+        yield _CommitFile(one.path, ChangeKind.RENAMED if old else ChangeKind(one.kind), old, tuple(rules))
 
 
 def patch_header(commit: ParsedCommit) -> bytes:

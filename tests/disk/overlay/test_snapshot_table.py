@@ -2,6 +2,7 @@
 
 import os
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from unittest import mock
 
@@ -51,6 +52,10 @@ def read(folder: Path, data: bytes) -> LowerSnapshot:
     return LowerSnapshot(str(folder))
 
 
+def stored(rows: Iterable[Row | None]) -> list[bytes]:
+    return sorted(os.fsencode(str(row[0])) for row in rows if row and str(row[9])[:1] not in ("", "@"))
+
+
 def rows_of(table: lower_snapshot_table.Table) -> list[Row]:
     return [table.row(path) for path in table]
 
@@ -62,6 +67,7 @@ def test_rows_round_trip_whatever_their_names_and_numbers(one: list[Row], other:
             table = lower_snapshot_table.from_rows(rows)
         assert sorted(rows_of(table), key=repr) == sorted(rows, key=repr)
         assert len(table) == len(rows)
+        assert sorted(table.stored_paths()) == stored(rows)
         assert [table.content_location(os.fsencode(str(row[0]))) for row in rows] == [row[9] for row in rows]
         assert [table.knows_attributes(os.fsencode(str(row[0]))) for row in rows] == [len(row) > 10 for row in rows]
 
@@ -74,6 +80,7 @@ def test_rows_set_over_a_table_replace_those_below(rows: list[Row], others: list
     if index == "released":
         table.release_index()
     expected = {str(row[0]): row for row in rows} | over
+    assert sorted(table.stored_paths()) == stored(expected.values())
     assert {os.fsdecode(path): table.row(path) for path in table} == {name: row for name, row in expected.items() if row}
     assert all((os.fsencode(name) in table) == (row is not None) for name, row in expected.items())
     assert [table.content_location(os.fsencode(name)) for name in expected] == [
