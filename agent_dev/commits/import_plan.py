@@ -10,7 +10,8 @@ from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.conversion import NO_CONVERSION, Conversion, smudge
 from agent_dev.git.formats import lfs_pointer as pointing
-from agent_dev.git.merge_tree_conflict import Blob, ConflictResolutions
+from agent_dev.git.formats.packed_blobs import Blob
+from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.git.updates import NO_ENTRY, IndexUpdate
 from agent_dev.git.user_index import UserIndexEntry as IndexEntry
 from agent_dev.merge.review import Review
@@ -70,6 +71,11 @@ class ImportInputs:
         change = self.tree.changes.get(path)
         return change.key if change is not None else Key(self.root, path)
 
+    def current(self, path: bytes) -> Entry | None:
+        """Return the real tree's entry: for an unchanged path, that of the session's change, since 100,000 more need 9 MB."""
+        found, change = self.review.real_trees[self.root].entry_at(path), self.tree.changes.get(path)
+        return change.before if change is not None and change.before == found else found
+
 
 @dataclass(slots=True)
 class FilePlan:
@@ -95,8 +101,8 @@ class FilePlan:
     lfs_sources: dict[pointing.LfsPointer, merge_plan.ContentSource] = field(default_factory=dict)
     emptied_folders: list[bytes] = field(default_factory=list)
 
-    def to_merge_plan(self) -> MergePlan:
-        """Return the steps in order of execution."""
+    def take_merge_plan(self) -> MergePlan:
+        """Return the steps in order of execution, and drop them here: a merge frees the memory of those that it has staged."""
         removals = [step for step in self.steps if isinstance(step, merge_plan.RemoveEntry)]
         removals.sort(key=lambda step: (-step.key.path.count(b"/"), step.key.path))
         created = [step for step in self.steps if isinstance(step, (merge_plan.MakeDirectory, merge_plan.PutEntry))]
@@ -107,6 +113,7 @@ class FilePlan:
             merge_plan.PruneDirectory(Key(self.root, folder))
             for folder in sorted(folders - needed, key=lambda path: -path.count(b"/"))
         ]
+        self.steps = []
         return MergePlan([*removals, *prunes, *created], tuple(self.changes), (), tuple(self.conflicts), tuple(self.dropped))
 
 
@@ -148,7 +155,8 @@ def find_lfs_pointer(inputs: ImportInputs, path: bytes, side: Blob) -> pointing.
 
 def has_changed_since_start(inputs: ImportInputs, path: bytes, current: Entry | None) -> bool:
     """Return whether an existing path was replaced since the session started."""
-    base = inputs.tree.base.get(path)
+    change = inputs.tree.changes.get(path)
+    base = change.before if change is not None else inputs.tree.base.get(path)
     return current is not None and base is not None and base.identity != current.identity
 
 

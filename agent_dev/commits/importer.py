@@ -1,5 +1,6 @@
 """Import of a session's verified commits: as refs, as a branch, or into your branch with its files and index."""
 
+from collections import ChainMap
 from contextlib import ExitStack, closing
 from functools import partial
 from itertools import chain
@@ -47,7 +48,7 @@ class _RepositoryImport:
     extras: ExtraObjects
     commits: tuple[ParsedCommit, ...]
     files: FilePlan
-    index: user_index.IndexCopy | None
+    index_copy: str  # its path; "" if the index stays
     expected_index: Entry | None
 
     @property
@@ -78,6 +79,7 @@ def import_commits(
     selected = select_commits(review, options)
     with ExitStack() as stack:
         works = [_open(review, one, options, stack, with_trailers=with_trailers) for one in selected]
+        review.release_assessor()
         pairs = list(zip(works, selected, strict=True))
         if not options.include_risky:
             found = (risks.find_risky_files(work, destinations.find_incoming(work, one.selection)) for work, one in pairs)
@@ -119,8 +121,11 @@ def _plan(work: ImportContext, selected: SelectedCommits, stack: ExitStack) -> _
     )
     extras = stack.enter_context(lfs_and_submodules.open_extra_objects(work, new_commits, update.new))
     index_entry = index_operation.index_entry(work.user_git.folder)
-    files, index = _plan_files(work, update) if target.is_here else (FilePlan(work.root), None)
-    return _RepositoryImport(work, target, extras, new_commits, files, index, index_entry)
+    if not target.is_here:
+        return _RepositoryImport(work, target, extras, new_commits, FilePlan(work.root), "", index_entry)
+    files, index_copy = _plan_files(work, update)
+    user_index.update_index(index_copy, files.index_updates)
+    return _RepositoryImport(work, target, extras, new_commits, files, index_copy.path, index_entry)
 
 
 def _refused(work: ImportContext, options: ImportOptions, risky: tuple[RiskyFile, ...]) -> ImportResult:
@@ -226,14 +231,14 @@ def _refuse_files(planned: _RepositoryImport) -> ImportResult:
 def _import(review: Review, planned: list[_RepositoryImport], state_store: store.Store, notice: Notify) -> merge.MergeResult:
     """Import the objects, then move the refs and change the work trees and the indexes in one merge."""
     with ExitStack() as stack:
-        changes = {key: change for one in planned for key, change in one.files.changes.items()}
+        changes = ChainMap(*(one.files.changes for one in planned))
         repositories = tuple(_repository_update(one, stack) for one in planned)
-        plan = merge_plan.join_plans(one.files.to_merge_plan() for one in planned)
+        plan = merge_plan.join_plans(one.files.take_merge_plan() for one in planned)
         return merge.import_commits(review, CommitImport(repositories, plan, changes), state_store, notice)
 
 
 def _repository_update(planned: _RepositoryImport, stack: ExitStack) -> RepositoryUpdate:
-    work, target, files, index = planned.work, planned.target, planned.files, planned.index
+    work, target, files = planned.work, planned.target, planned.files
     known = tuple(sorted(set(work.user_git.read_refs().values())))
     blobs = tuple(one.new[1] for one in files.index_updates if files.new_blobs and one.new[1])
 
@@ -251,10 +256,10 @@ def _repository_update(planned: _RepositoryImport, stack: ExitStack) -> Reposito
         imported_commits=target.imported_commits,
         root=work.root,
     )
-    if index is None:
+    if not planned.index_copy:
         return RepositoryUpdate(git_update, copy_objects)
     tree = stack.enter_context(closing(Tree(work.user_git.folder)))
-    return RepositoryUpdate(git_update, copy_objects, tree, index.path, planned.expected_index)
+    return RepositoryUpdate(git_update, copy_objects, tree, planned.index_copy, planned.expected_index)
 
 
 def _first_conflicts(files: FilePlan) -> tuple[ConflictDetails, ...]:
@@ -275,7 +280,10 @@ def _stamp(entry: IndexEntry) -> IndexStat:
 
 
 def _plan_files(work: ImportContext, update: RefUpdate) -> tuple[FilePlan, user_index.IndexCopy]:
-    """Plan the updates of work tree and index. Raises CannotImport while a git operation is in progress."""
+    """Plan the updates of work tree and index; return the plan and a copy of the index.
+
+    Raises CannotImport while a git operation is in progress.
+    """
     in_progress = [
         operation
         for marker, operation in OPERATION_MARKERS.items()
@@ -287,15 +295,14 @@ def _plan_files(work: ImportContext, update: RefUpdate) -> tuple[FilePlan, user_
         )
     changes = diff_commits(work.repo, update.old, update.new)
     paths = tuple(one.path for one in changes)
-    index_copy = user_index.copy_index(work.repo, work.user_git.folder, frozenset(paths))
+    index_copy = user_index.copy_index(work.repo, work.user_git.folder, paths)
     common = work.source.common
     if not user_index.may_convert(index_copy, common, paths, work.config):
         files = worktree.plan_worktree(
             ImportInputs(work.review, work.root, work.repo, index_copy.entries, {}, resolutions=work.options.resolutions), changes
         )
-        user_index.update_index(index_copy, tuple(files.index_updates))
-        return files, index_copy
-    attributes_copy = user_index.copy_index(work.repo, work.user_git.folder, frozenset(), "attributes")
+        return files, index_copy.with_flagged_entries()
+    attributes_copy = user_index.copy_index(work.repo, work.user_git.folder, (), "attributes")
     additions = tuple(IndexUpdate(one.path, NO_ENTRY, (one.new_mode, one.new_oid)) for one in changes if one.new_mode)
     removals = tuple(IndexUpdate(one.path, NO_ENTRY, NO_ENTRY) for one in changes if not one.new_mode)
     user_index.update_index(attributes_copy, (*removals, *additions))
@@ -308,5 +315,4 @@ def _plan_files(work: ImportContext, update: RefUpdate) -> tuple[FilePlan, user_
         work.review, work.root, work.repo, index_copy.entries, conversions, clean, work.options.resolutions, contents
     )
     files = worktree.plan_worktree(inputs, changes)
-    user_index.update_index(index_copy, tuple(files.index_updates))
-    return files, index_copy
+    return files, index_copy.with_flagged_entries()

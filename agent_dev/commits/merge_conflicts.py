@@ -9,7 +9,8 @@ from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.blobs import read_blobs
 from agent_dev.git.formats.commit_format import Commit
-from agent_dev.git.merge_tree_conflict import DIRECTORY, GITLINK, NO_BLOB, Blob, ConflictResolution, PathConflict
+from agent_dev.git.formats.packed_blobs import Blob
+from agent_dev.git.merge_tree_conflict import DIRECTORY, GITLINK, NO_BLOB, ConflictResolution, PathConflict
 from agent_dev.merge.reconcile import Reconciliation, ThreeVersions, resolve_conflict, resolve_regions
 from agent_dev.merge_engine.merge_plan import ReconciledContent
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution

@@ -7,7 +7,8 @@ from typing import Any
 
 from agent_dev.fs import checksummed_json
 from agent_dev.fs.state_files import replace_file
-from agent_dev.git.merge_tree_conflict import Blob, PathConflict
+from agent_dev.git.formats.packed_blobs import Blob
+from agent_dev.git.merge_tree_conflict import PathConflict
 from agent_dev.merge.resolution_codec import FileResolution, decode_resolution, encode_resolution
 from agent_dev.quick_dataclass import dataclass, field
 

@@ -23,7 +23,8 @@ from agent_dev.git.blobs import batches_of, read_blobs
 from agent_dev.git.conversion import NO_CONVERSION
 from agent_dev.git.formats.commit_format import TreeChange
 from agent_dev.git.formats.lfs_pointer import LfsPointer
-from agent_dev.git.merge_tree_conflict import Blob, ConflictResolution, PathConflict
+from agent_dev.git.formats.packed_blobs import Blob
+from agent_dev.git.merge_tree_conflict import ConflictResolution, PathConflict
 from agent_dev.git.object_id import blob_id
 from agent_dev.git.updates import NO_ENTRY, IndexUpdate
 from agent_dev.git.user_index import UserIndexEntry as IndexEntry
@@ -35,6 +36,7 @@ from agent_dev.overlay.case_collisions import collision_reason
 from agent_dev.overlay.changes import Change, ChangeKind, Resolution
 from agent_dev.quick_dataclass import replace
 
+_SLICE = 10_000  # changes that are planned with their blobs at hand: those of 100,000 need 40 MB
 _STAGED_CONFLICT = "your staged changes conflict with the commits"
 _UNCOMMITTED_CONFLICT = "your uncommitted changes conflict with the commits"
 _DELETED_CONFLICT = "you deleted it, the commits change it"
@@ -47,29 +49,36 @@ def _resolution(inputs: ImportInputs, path: bytes, current: Entry | None) -> Res
 
 def plan_worktree(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> FilePlan:
     """Plan the update of each path that differs between two commits. Raises CommandFailed."""
-    blob_ids = (oid for change in changes for mode, oid in _sides(change) if mode and mode != GITLINK)
-    inputs.blobs = batches_of(inputs.repo, blob_ids)
-    files = FilePlan(inputs.root)
+    files = FilePlan(inputs.root, case_collisions=_case_collisions(inputs, changes))
     folders: set[bytes] = set()
-    real, added_or_deleted = (
-        inputs.review.real_trees[inputs.root],
-        [change.path for change in changes if NO_ENTRY in _sides(change)],
-    )
+    for start in range(0, len(changes), _SLICE):
+        some = changes[start : start + _SLICE]
+        blob_ids = (oid for change in some for mode, oid in _sides(change) if mode and mode != GITLINK)
+        inputs.blobs = batches_of(inputs.repo, blob_ids)
+        for change in some:
+            _plan_change(inputs, files, change, folders)
+    return files
+
+
+def _case_collisions(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> list[SkippedChange]:
+    real = inputs.review.real_trees[inputs.root]
+    added_or_deleted = [change.path for change in changes if NO_ENTRY in _sides(change)]
     collisions = case_folding.case_collisions(real, entries_at(real, added_or_deleted), inputs.tree.base)
-    files.case_collisions += [
+    inputs.review.lower_snapshot.release_index()
+    return [
         SkippedChange(Key(inputs.root, path), why) for path in added_or_deleted if (why := collision_reason(path, collisions))
     ]
-    for change in changes:
-        entry = inputs.index.get(change.path)
-        _plan_index(inputs, files, change, entry)
-        is_skipped = entry is not None and entry.is_skip_worktree
-        if is_skipped:
-            continue
-        if GITLINK in (change.old_mode, change.new_mode):
-            _plan_submodule(inputs, files, change, folders)
-        else:
-            _plan_file(inputs, files, change, folders)
-    return files
+
+
+def _plan_change(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
+    entry = inputs.index.get(change.path)
+    _plan_index(inputs, files, change, entry)
+    if entry is not None and entry.is_skip_worktree:
+        return
+    if GITLINK in (change.old_mode, change.new_mode):
+        _plan_submodule(inputs, files, change, folders)
+    else:
+        _plan_file(inputs, files, change, folders)
 
 
 def _sides(change: TreeChange) -> tuple[tuple[int, str], tuple[int, str]]:
@@ -149,13 +158,13 @@ def _plan_submodule(inputs: ImportInputs, files: FilePlan, change: TreeChange, f
     is_folder = current is not None and current.type is FileType.DIRECTORY
     if change.new_mode == GITLINK:
         if change.old_mode not in (0, GITLINK):
-            _plan_file(inputs, files, replace(change, new_mode=0, new_oid=inputs.repo.null_id), folders)
+            _plan_file(inputs, files, change.with_values(new_mode=0, new_oid=inputs.repo.null_id), folders)
         if not is_folder and (current is None or change.old_mode):
             _plan_folders(inputs, files, change.path, folders)
             files.steps.append(merge_plan.MakeDirectory(key, 0o777 & ~inputs.umask))
     elif current is None or (is_folder and not os.listdir(f"/proc/self/fd/{real.directory(change.path)}")):
         if change.new_mode:
-            _plan_file(inputs, files, replace(change, old_mode=0, old_oid=inputs.repo.null_id), folders)
+            _plan_file(inputs, files, change.with_values(old_mode=0, old_oid=inputs.repo.null_id), folders)
         else:
             files.emptied_folders.append(change.path)
     elif change.new_mode:
@@ -163,9 +172,8 @@ def _plan_submodule(inputs: ImportInputs, files: FilePlan, change: TreeChange, f
 
 
 def _plan_file(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
-    real = inputs.review.real_trees[inputs.root]
     old, new = _sides(change)
-    key, current = inputs.key(change.path), real.entry_at(change.path)
+    key, current = inputs.key(change.path), inputs.current(change.path)
     data = _current_bytes(inputs, change.path, current)
     if current is None or (current.type is FileType.DIRECTORY and new == NO_ENTRY):
         is_up_to_date = new == NO_ENTRY

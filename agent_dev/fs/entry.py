@@ -6,6 +6,7 @@ from struct import Struct
 from struct import error as StructError  # noqa: N812
 from typing import Any, NamedTuple, Self
 
+from agent_dev.packed import Packed
 from agent_dev.quick_dataclass import dataclass
 
 LONGEST_PATH = 4096  # bytes (PATH_MAX): deeper entries cannot be opened by path and are not read
@@ -36,7 +37,7 @@ _DETERMINISTIC = 0  # marshal's version: later ones depend on which values are s
 _UINT16, _UINT32, _UINT64, _INT64 = Struct("<H"), Struct("<I"), Struct("<Q"), Struct("<q")
 
 
-class Entry(bytes):
+class Entry(Packed):
     """An entry on the disk. Times in ns, `mode` the lower 12 bits, `target` a symlink's, as bytes.
 
     `attributes` are the `user.*` extended attributes, sorted, without the overlay's.
@@ -47,6 +48,7 @@ class Entry(bytes):
     """
 
     __slots__ = ()
+    FIELDS = ("type", "mode", "size", "inode", "mtime", "ctime", "links", "target", "attributes")
 
     def __new__(  # noqa: PLR0913, PLR0917
         cls,
@@ -72,20 +74,6 @@ class Entry(bytes):
                 raise ValueError(f"no entry has these values: {error}") from error
         rest = marshal.dumps((target, attributes, *times), _DETERMINISTIC) if target or attributes or times else b""
         return super().__new__(cls, packed + rest)
-
-    def __reduce__(self) -> tuple[object, ...]:
-        """Return how to make a copy, also in another process."""
-        return bytes.__new__, (self.__class__, bytes(self))
-
-    def __repr__(self) -> str:
-        """Show the values by name."""
-        return f"{self.__class__.__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in _FIELDS)})"
-
-    __str__ = __repr__
-
-    def with_values(self, **values: Any) -> Self:
-        """Return a copy with other values."""
-        return self.__class__(**{name: getattr(self, name) for name in _FIELDS} | values)
 
     @property
     def type(self) -> FileType:
@@ -196,7 +184,6 @@ def _far_times(*times: int) -> bytes:
 
 
 _ONE_LINK = _UINT32.pack(1)
-_FIELDS = ("type", "mode", "size", "inode", "mtime", "ctime", "links", "target", "attributes")
 
 
 class Key(NamedTuple):

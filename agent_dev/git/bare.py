@@ -41,14 +41,14 @@ class BareRepository:
         """The null object id."""
         return "0" * (64 if self.is_sha256 else 40)
 
-    def check_output(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> bytes:
+    def check_output(self, *args: str, stdin: bytes | memoryview = b"", env: Mapping[str, str] | None = None) -> bytes:
         """Run git and return its output. Raises CommandFailed when it fails or times out."""
         code, output, reason = self.run(*args, stdin=stdin, env=env)
         if code:
             raise CommandFailed(program=f"git {_subcommand(args)}", reason=reason)
         return output
 
-    def run(self, *args: str, stdin: bytes = b"", env: Mapping[str, str] | None = None) -> tuple[int, bytes, str]:
+    def run(self, *args: str, stdin: bytes | memoryview = b"", env: Mapping[str, str] | None = None) -> tuple[int, bytes, str]:
         """Run git; return its exit code, its output and the last line of its error messages.
 
         Raises CommandFailed on a timeout, DiskFull when git ran out of disk space.
@@ -60,7 +60,7 @@ class BareRepository:
     def start(
         self,
         *args: str,
-        stdin: bytes = b"",
+        stdin: bytes | memoryview = b"",
         env: Mapping[str, str] | None = None,
         max_size: int = MAX_OUTPUT_SIZE,
     ) -> Iterator[Callable[[], tuple[int, bytes, str]]]:
@@ -116,7 +116,7 @@ def _subcommand(args: tuple[str, ...]) -> str:
 
 
 @contextmanager
-def _memory_file(data: bytes) -> Iterator[int]:
+def _memory_file(data: bytes | memoryview) -> Iterator[int]:
     fd = streams.memory_file(data)
     try:
         yield fd

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Mapping
 
 from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.git.formats.packed_blobs import Blob
 from agent_dev.quick_dataclass import dataclass, field, replace
 
-Blob = tuple[int, str]  # mode and id
 NO_BLOB: Blob = (0, "")
 DIRECTORY, GITLINK = 0o040000, 0o160000
 

@@ -9,10 +9,10 @@ from agent_dev.errors import CannotImport
 from agent_dev.git import commit_message, commit_reader, merge_tree_conflict, user_index
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import CommitIdentity, ParsedCommit
+from agent_dev.git.formats.packed_blobs import Blob
 from agent_dev.git.merge_tree_conflict import (
     DIRECTORY,
     NO_BLOB,
-    Blob,
     ConflictResolutions,
     MergeTreeResult,
     PathConflict,

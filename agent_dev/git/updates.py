@@ -1,8 +1,11 @@
 """Changes to refs and the index, as values."""
 
+from typing import Self
+
+from agent_dev.git.formats.packed_blobs import Blob, PackedBlobs, pack_blobs
 from agent_dev.quick_dataclass import dataclass
 
-NO_ENTRY = (0, "")  # the mode and id of a path that is not in the index
+NO_ENTRY: Blob = (0, "")  # the mode and id of a path that is not in the index
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,13 +21,20 @@ class RefUpdate:
         return RefUpdate(self.name, self.new, self.old)
 
 
-@dataclass(frozen=True, slots=True)
-class IndexUpdate:
-    """An update of a path in the user's index. Modes are git's, 0 for none."""
+class IndexUpdate(PackedBlobs):
+    """An update of a path in the user's index. Raises ValueError as `pack_blobs` does."""
 
-    path: bytes
-    old: tuple[int, str]
-    new: tuple[int, str]
+    __slots__ = ()
+    FIELDS = ("path", "old", "new")
+
+    def __new__(cls, path: bytes, old: Blob, new: Blob) -> Self:
+        """Pack the values."""
+        return super().__new__(cls, pack_blobs(old, new, path))
+
+    @property
+    def path(self) -> bytes:
+        """The path in the work tree."""
+        return self.rest
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,36 +1,51 @@
 """The user's index, read and updated by a git that sees only a copy of it."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
+from io import BytesIO
 from itertools import chain
 
 from agent_dev.fs import read_regular
 from agent_dev.git import bare
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.conversion import ATTRIBUTES, Conversion, find_conversion
+from agent_dev.git.formats.commit_format import iterate_records
 from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError, parse_split_index
+from agent_dev.git.formats.packed_blobs import Blob
 from agent_dev.git.private_copy import copy_file
 from agent_dev.git.updates import NO_ENTRY, IndexUpdate
-from agent_dev.quick_dataclass import dataclass
+from agent_dev.packed import Packed
+from agent_dev.quick_dataclass import dataclass, replace
 
 _MAX_SIZE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class UserIndexEntry:
-    """An index entry. `is_skip_worktree`: skip-worktree, the file may be missing; `is_assume_unchanged`: assume-unchanged."""
+class UserIndexEntry(Packed):
+    """An index entry: its line of `git ls-files -s -v`, without the path."""
 
-    mode: int
-    oid: str
-    is_skip_worktree: bool = False
-    is_assume_unchanged: bool = False
-    is_unmerged: bool = False
+    __slots__ = ()
 
     @property
-    def blob(self) -> tuple[int, str]:
-        """Return mode and id."""
-        return self.mode, self.oid
+    def blob(self) -> Blob:
+        """The mode and the id."""
+        _, mode, oid, _ = self.split(b" ")
+        return int(mode, 8), oid.decode("ascii")
+
+    @property
+    def is_skip_worktree(self) -> bool:
+        """True for skip-worktree: the file may be missing."""
+        return self[:1] in (b"S", b"s")
+
+    @property
+    def is_assume_unchanged(self) -> bool:
+        """True for assume-unchanged."""
+        return self[:1].islower()
+
+    @property
+    def is_unmerged(self) -> bool:
+        """True for a side of a merge conflict."""
+        return not self.endswith(b" 0")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +57,13 @@ class IndexCopy:
     entries: Mapping[bytes, UserIndexEntry]
     has_attributes: bool = False
 
+    def with_flagged_entries(self) -> "IndexCopy":
+        """Return the copy with the entries that have a flag, which an update keeps: all entries need much memory."""
+        flagged = {path: one for path, one in self.entries.items() if one.is_skip_worktree or one.is_assume_unchanged}
+        return replace(self, entries=flagged)
 
-def copy_index(repo: BareRepository, folder: str, paths: frozenset[bytes], name: str = "index") -> IndexCopy:
+
+def copy_index(repo: BareRepository, folder: str, paths: Collection[bytes], name: str = "index") -> IndexCopy:
     """Copy the index of a git dir. Raises OSError, or CommandFailed if git cannot read it."""
     copy = f"{repo.path}/{name}"
     if os.path.lexists(f"{folder}/index"):
@@ -57,25 +77,25 @@ def copy_index(repo: BareRepository, folder: str, paths: frozenset[bytes], name:
     return IndexCopy(repo, copy, _parse_entries(output, paths), has_attributes=b".gitattributes\0" in output)
 
 
-def _parse_entries(output: bytes, paths: frozenset[bytes]) -> dict[bytes, UserIndexEntry]:
+def _parse_entries(output: bytes, paths: Iterable[bytes]) -> dict[bytes, UserIndexEntry]:
+    wanted = {path: path for path in paths}  # for their objects: equal ones would take 7 MB for 100,000
     found: dict[bytes, UserIndexEntry] = {}
-    for row in output.split(b"\0"):
+    for row in iterate_records(output):
         head, _, path = row.partition(b"\t")
-        if path in paths and head:
-            tag, mode, oid, stage = head.split(b" ")
-            letter = tag.decode("ascii")
-            flags = {"is_skip_worktree": letter in "Ss", "is_assume_unchanged": letter.islower(), "is_unmerged": stage != b"0"}
-            found[path] = UserIndexEntry(int(mode, 8), oid.decode("ascii"), **flags)
+        if path in wanted and head:
+            found[wanted[path]] = UserIndexEntry(head)
     return found
 
 
-def update_index(copy: IndexCopy, moves: tuple[IndexUpdate, ...]) -> None:
+def update_index(copy: IndexCopy, moves: Sequence[IndexUpdate]) -> None:
     """Apply updates to a copy; a path keeps its flags. Raises CommandFailed."""
     repo, env = copy.repo, {"GIT_INDEX_FILE": copy.path}
     removals = (b"0 %b\t%b\0" % (repo.null_id.encode(), one.path) for one in moves if one.new == NO_ENTRY)
     additions = (b"%o %b\t%b\0" % (one.new[0], one.new[1].encode(), one.path) for one in moves if one.new != NO_ENTRY)
     args = ("-c", "core.splitIndex=false", "-c", "core.fsync=none", "update-index")  # this copy is made durable later
-    repo.check_output(*args, "-z", "--index-info", stdin=b"".join(chain(removals, additions)), env=env)
+    rows = BytesIO()  # a list of 100,000 rows would need 12 MB more
+    rows.writelines(chain(removals, additions))
+    repo.check_output(*args, "-z", "--index-info", stdin=rows.getbuffer(), env=env)
     flagged = [(one.path, copy.entries[one.path]) for one in moves if one.new != NO_ENTRY and one.path in copy.entries]
     for flag, paths in (
         ("--skip-worktree", [path for path, entry in flagged if entry.is_skip_worktree]),

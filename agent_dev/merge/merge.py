@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 
 from agent_dev.diff import merge3
@@ -209,7 +209,7 @@ class CommitImport:
 
     repositories: tuple[RepositoryUpdate, ...]
     plan: MergePlan
-    changes: dict[Key, Change]
+    changes: Mapping[Key, Change]
 
     @property
     def git_dirs(self) -> tuple[dir_tree.Tree, ...]:

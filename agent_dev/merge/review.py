@@ -112,8 +112,8 @@ class Review:
         return self._assessor
 
     def release_assessor(self) -> None:
-        """Drop what only an assessment needs, much memory for 100,000 changes. A later assessment makes it again."""
-        self._assessor = None
+        """Drop what only an assessment or a list needs, much memory for 100,000 changes. It is made again when it is needed."""
+        self._assessor = self._folded = None
         self.lower_snapshot.release_index()
 
     def replace_changes(self, changes: Iterable[Change]) -> None:

@@ -107,7 +107,7 @@ def _include_index(
         is_sha256 = len(git.refs[0].new or git.refs[0].old) == 64
         stores = (UserGit(git.folder, git.program, dict(git.environ)).find_object_store(),)  # a sparse index refers to trees
         bare_dir = bare.create(f"{folder}/index", git.program, is_sha256=is_sha256, stores=stores)
-        copy = user_index.copy_index(bare_dir, git.folder, frozenset(one.path for one in git.index_updates))
+        copy = user_index.copy_index(bare_dir, git.folder, tuple(one.path for one in git.index_updates))
         moves, changed = _moves(git, copy, is_forward=is_forward)
         user_index.update_index(copy, moves)
         index_operation.restage_index(merging, git.index_operation, copy.path, now, is_forward=is_forward)

@@ -1,8 +1,9 @@
 """Parsers for git's commits, logs and diffs. The input was written by an agent and is not trusted."""
 
 from collections.abc import Iterator
-from functools import lru_cache
+from typing import Self
 
+from agent_dev.git.formats.packed_blobs import PackedBlobs, pack_blobs
 from agent_dev.quick_dataclass import dataclass, field
 
 _SIGNATURES = {
@@ -10,7 +11,6 @@ _SIGNATURES = {
     b"-----BEGIN PGP": "openpgp",
     b"-----BEGIN SIGNED MESSAGE": "x509",
 }
-_NULL_IDS = {b"0" * digits: "0" * digits for digits in (40, 64)}
 _STATUS = {"A": "added", "D": "deleted", "M": "edited", "T": "retyped"}
 
 
@@ -39,16 +39,48 @@ class CommitIdentity:
     zone: str = "+0000"
 
 
-@dataclass(frozen=True, slots=True)
-class TreeChange:
-    """A path that differs between two trees. Modes are git's (0: absent), ids are in hex."""
+class TreeChange(PackedBlobs):
+    """A path that differs between two trees. Modes are git's (0: absent), ids are in hex; `status` is git's letter.
 
-    path: bytes
-    old_mode: int
-    new_mode: int
-    old_oid: str
-    new_oid: str
-    status: str
+    Raises ValueError as `pack_blobs` does.
+    """
+
+    __slots__ = ()
+    FIELDS = ("path", "old_mode", "new_mode", "old_oid", "new_oid", "status")
+
+    def __new__(cls, path: bytes, old_mode: int, new_mode: int, old_oid: str, new_oid: str, status: str) -> Self:
+        """Pack the values."""
+        return super().__new__(cls, pack_blobs((old_mode, old_oid), (new_mode, new_oid), status.encode("ascii") + path))
+
+    @property
+    def path(self) -> bytes:
+        """The path below the root of the tree."""
+        return self.rest[1:]
+
+    @property
+    def old_mode(self) -> int:
+        """The mode in the old tree."""
+        return self.old[0]
+
+    @property
+    def new_mode(self) -> int:
+        """The mode in the new tree."""
+        return self.new[0]
+
+    @property
+    def old_oid(self) -> str:
+        """The object id in the old tree."""
+        return self.old[1]
+
+    @property
+    def new_oid(self) -> str:
+        """The object id in the new tree."""
+        return self.new[1]
+
+    @property
+    def status(self) -> str:
+        """The letter that git gives the change."""
+        return chr(self.rest[0])
 
     @property
     def kind(self) -> str:
@@ -202,13 +234,4 @@ def iterate_records(output: bytes) -> Iterator[bytes]:
 
 def _tree_change(header: bytes, path: bytes) -> TreeChange:
     old_mode, new_mode, old, new, status = header[1:].split(b" ")
-    return TreeChange(path, _mode(old_mode), _mode(new_mode), _object_id(old), _object_id(new), _decode(status[:1]))
-
-
-@lru_cache(maxsize=64)  # git writes five modes: one object for each saves memory
-def _mode(octal: bytes) -> int:
-    return int(octal, 8)
-
-
-def _object_id(oid: bytes) -> str:
-    return _NULL_IDS.get(oid) or _decode(oid)
+    return TreeChange(path, int(old_mode, 8), int(new_mode, 8), _decode(old), _decode(new), _decode(status[:1]))

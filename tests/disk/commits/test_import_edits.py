@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.commits import worktree
 from agent_dev.errors import CannotImport, CannotMerge
 from tests.disk.commits.import_world import fsck, refs, status
 from tests.harness.git.git_session import GitSession
@@ -140,9 +141,11 @@ def test_index_flags_are_kept(tmp_path: Path, root: Path) -> None:
     (root / "hidden").write_text("h\n")
     commit(root, "hidden")
     git(root, "update-index", "--skip-worktree", "hidden")
+    git(root, "update-index", "--assume-unchanged", "a.txt")
     (root / "hidden").unlink()
     with GitSession(tmp_path, root) as session:
         session.run_agent_git("update-index", "--no-skip-worktree", "hidden")
+        session.run_agent_git("update-index", "--no-assume-unchanged", "a.txt")
         session.commit("one", a__txt="agent\n", hidden="agent\n")
         session.end()
         session.import_commits()
@@ -150,6 +153,23 @@ def test_index_flags_are_kept(tmp_path: Path, root: Path) -> None:
         assert not (root / "hidden").exists()
         assert status(root) == ""
         assert git(root, "ls-files", "-v", "hidden").startswith("S")
+        assert git(root, "ls-files", "-v", "a.txt").startswith("h")
+        assert (root / "a.txt").read_text() == "agent\n"
+
+
+def test_changes_are_planned_in_slices(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worktree, "_SLICE", 2)
+    names = [f"f{number}" for number in range(5)]
+    (root / "f0").write_text("old\n")
+    (root / "f4").write_text("old\n")
+    commit(root, "old")
+    with GitSession(tmp_path, root) as session:
+        session.commit("all", **dict.fromkeys(names, "new\n"))
+        session.end()
+        session.import_commits()
+
+        assert status(root) == ""
+        assert [(root / name).read_text() for name in names] == ["new\n"] * 5
 
 
 def test_a_split_index_is_read_whole(tmp_path: Path, root: Path) -> None:

@@ -3,11 +3,11 @@
 import pytest
 
 from agent_dev.diff.merge3 import ConflictSide
+from agent_dev.git.formats.packed_blobs import Blob
 from agent_dev.git.merge_tree_conflict import (
     DIRECTORY,
     GITLINK,
     NO_BLOB,
-    Blob,
     PathConflict,
     has_conflict_markers,
     parse_merge_tree,
