@@ -79,12 +79,12 @@ def import_commits(
     selected = select_commits(review, options)
     with ExitStack() as stack:
         works = [_open(review, one, options, stack, with_trailers=with_trailers) for one in selected]
-        review.release_assessor()
         pairs = list(zip(works, selected, strict=True))
         if not options.include_risky:
             found = (risks.find_risky_files(work, destinations.find_incoming(work, one.selection)) for work, one in pairs)
             if risky := tuple(chain.from_iterable(found)):
                 return _refused(works[0], options, risky)
+        review.release_assessor()
         planned = []
         for work, one in pairs:
             try:

@@ -24,6 +24,7 @@ _PATH, _KIND, _TARGET, _STORED, _ATTRIBUTES = 0, 1, 8, 9, 10
 _FILE, _LINK = "file", "symlink"
 _SIZE = 3
 _BATCH = 5000  # rows that are packed at once
+_MAX_SEARCHES = 8  # of paths, before an index is made, which takes as long as a dozen and needs 170 bytes for each path
 
 
 def pack(rows: Iterable[Row]) -> tuple[dict[str, object], list[bytes]]:
@@ -116,6 +117,8 @@ class Table:
         self._count: int = header["count"]
         self._targets: list[bytes] | None = None
         self._places: dict[bytes, int] | None = None  # of the paths in the columns
+        self._text: bytes | None = None  # the paths, with a NUL on both sides of each
+        self._found: dict[bytes, int | None] = {}  # the places of paths that were searched without an index
         self._rows: dict[bytes, Row | bytes] = {os.fsencode(str(row[_PATH])): row for row in header["odd"]}
         self._hidden: set[bytes] = set()  # paths that were overridden: their rows in the columns do not count
         lengths = (bytes(columns[_PATH]).count(b"\0") + bool(self._count), *map(len, (columns[_KIND], *self._numbers)))
@@ -126,15 +129,35 @@ class Table:
     def _at(self) -> dict[bytes, int]:
         """The places of paths in the columns."""
         if self._places is None:
+            self._text = None
             paths = self._split(_PATH) if self._count else []
             self._places = dict(zip(paths, range(self._count), strict=True))
             for path in self._hidden:
                 self._places.pop(path, None)
         return self._places
 
+    def _place(self, path: bytes) -> int | None:
+        """Return the place of a path in the columns; None if it has none."""
+        if self._places is None:
+            if path in self._found:
+                return self._found[path]
+            if len(self._found) < _MAX_SEARCHES:
+                found = self._found[path] = self._search(path)
+                return found
+        return self._at.get(path)
+
+    def _search(self, path: bytes) -> int | None:
+        if not self._count or path in self._hidden:
+            return None
+        if self._text is None:
+            self._text = b"\0%b\0" % bytes(self._columns[_PATH])
+        found = self._text.find(b"\0%b\0" % path)
+        return self._text.count(b"\0", 0, found) if found >= 0 else None
+
     def release_index(self) -> None:
-        """Free the memory of what finds paths, 170 bytes for each: a later search makes it again."""
-        self._places = self._targets = None
+        """Free the memory of what finds paths: a later search makes it again."""
+        self._places = self._targets = self._text = None
+        self._found = {}
 
     def _split(self, column: int) -> list[bytes]:
         return bytes(self._columns[column]).split(b"\0")
@@ -145,7 +168,7 @@ class Table:
         return self._targets[at]
 
     def __contains__(self, path: object) -> bool:
-        return path in self._at or path in self._rows
+        return path in self._rows or (isinstance(path, bytes) and self._place(path) is not None)
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._at
@@ -156,7 +179,7 @@ class Table:
 
     def row(self, path: bytes) -> Row:
         """Return the row of a path. Raises KeyError."""
-        at = self._at.get(path)
+        at = self._place(path)
         if at is None:
             return _decoded(self._rows[path])
         numbers = [one[at] for one in self._numbers]
@@ -166,7 +189,7 @@ class Table:
 
     def fields(self, path: bytes) -> tuple[str, tuple[int, ...], bytes] | None:
         """Return the type, the numbers and the target of a row in columns, in half the time of `row`; None for another path."""
-        at = self._at.get(path)
+        at = self._place(path)
         if at is None:
             return None
         mode, size, inode, mtime, ctime, links = self._numbers  # one by one: a loop takes twice as long
@@ -175,20 +198,24 @@ class Table:
 
     def knows_attributes(self, path: bytes) -> bool:
         """Return whether the row of a path has its extended attributes."""
-        return self._knows_attributes if path in self._at else path in self._rows and len(self.row(path)) > _ATTRIBUTES
+        if path in self._rows:
+            return len(self.row(path)) > _ATTRIBUTES
+        return self._knows_attributes and self._place(path) is not None
 
     def links(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the paths and targets of symbolic links."""
         if _LINK in self._kinds:
-            link, kinds = self._kinds.index(_LINK), self._columns[_KIND]
-            yield from ((path, self._target(at)) for path, at in self._at.items() if kinds[at] == link)
+            link = self._kinds.index(_LINK)
+            found = [at for at, kind in enumerate(self._columns[_KIND]) if kind == link]
+            yield from ((path, self._target(at)) for path, at in self._named(found))
         yield from ((path, os.fsencode(str(row[_TARGET]))) for path, row in self._own_rows() if row[_KIND] == _LINK)
 
     def files_of_sizes(self, sizes: Collection[int]) -> Iterator[tuple[bytes, int]]:
         """Yield the paths and sizes of regular files of some sizes."""
         if _FILE in self._kinds:
             file, kinds, column = self._kinds.index(_FILE), self._columns[_KIND], self._numbers[_SIZE - _FIRST]
-            yield from ((path, column[at]) for path, at in self._at.items() if column[at] in sizes and kinds[at] == file)
+            found = [at for at, size in enumerate(column) if size in sizes and kinds[at] == file]
+            yield from ((path, column[at]) for path, at in self._named(found))
         for path, row in self._own_rows():
             size = row[_SIZE]
             if row[_KIND] == _FILE and isinstance(size, int) and size in sizes:
@@ -198,13 +225,17 @@ class Table:
         """Yield the paths whose content the snapshot stores itself: few, so no path is searched."""
         places, width = self._columns[_STORED], self._width
         stored = [at for at in range(self._count) if places[at * width] not in b"\0@"] if width else []
-        paths = self._split(_PATH) if stored else []
-        yield from (paths[at] for at in stored if paths[at] not in self._hidden)
+        yield from (path for path, _ in self._named(stored))
         yield from (path for path, row in self._own_rows() if str(row[_STORED])[:1] not in ("", "@"))
+
+    def _named(self, places: Sequence[int]) -> Iterator[tuple[bytes, int]]:
+        """Yield the paths at some places in the columns, and the places."""
+        paths = self._split(_PATH) if places else []
+        return ((paths[at], at) for at in places if paths[at] not in self._hidden)
 
     def content_location(self, path: bytes) -> str:
         """Return the content location of a path; "" if there is none or the path is unknown."""
-        at = self._at.get(path)
+        at = self._place(path)
         if at is None:
             return str(self.row(path)[_STORED]) if path in self._rows else ""
         return bytes(self._columns[_STORED][at * self._width : (at + 1) * self._width]).rstrip(b"\0").decode("ascii")

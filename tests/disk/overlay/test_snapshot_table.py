@@ -72,6 +72,29 @@ def test_rows_round_trip_whatever_their_names_and_numbers(one: list[Row], other:
         assert [table.knows_attributes(os.fsencode(str(row[0]))) for row in rows] == [len(row) > 10 for row in rows]
 
 
+@given(_TABLES | _PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_NAMES | _FEW), st.integers(0, 4))
+def test_searches_without_an_index_find_the_same(rows: list[Row], others: list[Row], names: list[str], searches: int) -> None:
+    found = []
+    for limit in (searches, 0):
+        table = lower_snapshot_table.from_rows(rows)
+        paths = [os.fsencode(str(row[0])) for row in (*rows, *others)] + list(map(os.fsencode, names))
+        with mock.patch.object(lower_snapshot_table, "_MAX_SEARCHES", limit):
+            first = [(path in table, table.fields(path), table.content_location(path)) for path in paths]
+            table.override((str(row[0]), fast_json.dumps(row)) for row in others)
+            found.append((first, [(path in table, table.fields(path), table.knows_attributes(path)) for path in paths]))
+    assert found[0] == found[1]
+
+
+def test_a_few_searches_make_no_index() -> None:
+    table = lower_snapshot_table.from_rows([[f"f{number}", *ROWS[0][1:]] for number in range(20)])
+    with mock.patch.object(lower_snapshot_table.Table, "_at", mock.PropertyMock(side_effect=AssertionError)):
+        assert [table.content_location(b"f%d" % number) for number in (3, 19, 0, 3)] == ["1f-2a"] * 4
+        assert b"none" not in table
+        assert b"" not in lower_snapshot_table.from_rows([])
+        assert [*table.links(), *table.files_of_sizes([4])] == []
+        assert [path for path, _ in table.files_of_sizes([3])] == [b"f%d" % number for number in range(20)]
+
+
 @given(_PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_FEW), st.sampled_from(("kept", "released")))
 def test_rows_set_over_a_table_replace_those_below(rows: list[Row], others: list[Row], gone: list[str], index: str) -> None:
     table = lower_snapshot_table.from_rows(rows)
