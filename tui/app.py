@@ -58,7 +58,7 @@ from tui.screens.question import PageScreen, QuestionScreen
 from tui.screens.review import ReviewScreen
 from tui.source import Draft, Ending, ReviewedSession
 from tui.state import ScreenPage, State, draft_of
-from tui.terminal.driver import WakeableDriver
+from tui.terminal.driver import DriverWithAltKeys, WakeableDriver
 from tui.terminal.terminal_setup import prepare_terminal
 from tui.text import labels
 from tui.theme import DARK, LIGHT, ScreenSettings
@@ -105,7 +105,8 @@ class ReviewApp(App[None], inherit_bindings=False):
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "suspend (fg resumes)", id="suspend")]
 
     def __init__(self, source: ReviewedSession, settings: ScreenSettings = ScreenSettings()) -> None:  # noqa: B008  (a constant)
-        super().__init__(driver_class=WakeableDriver)
+        has_alt_keys = any("alt+" in keys for keys in settings.keys.values())
+        super().__init__(driver_class=DriverWithAltKeys if has_alt_keys else WakeableDriver)
         for theme in (DARK, LIGHT):
             self.register_theme(theme)
         self.theme = settings.theme if settings.theme in self.available_themes else DARK.name

@@ -12,6 +12,8 @@ from tui.app import ReviewApp
 from tui.events import Pane
 from tui.model.tabs import Tab
 from tui.state import ScreenPage
+from tui.terminal.driver import DriverWithAltKeys, WakeableDriver
+from tui.theme import ScreenSettings
 from tui.widgets.change_list import ChangeList
 from tui.widgets.diff_view import DiffView
 
@@ -27,6 +29,11 @@ def test_every_binding_has_a_unique_id() -> None:
     run_keys(Sample(), (80, 24), scene=scene)
     run_keys(Sample(), (80, 24), "question_mark", scene=scene)
     run_keys(Sample(), (80, 24), "space", "c", scene=scene)
+
+
+@pytest.mark.parametrize(("key", "driver"), [("alt+x", DriverWithAltKeys), ("x,alt+x", DriverWithAltKeys), ("x", WakeableDriver)])
+def test_escape_and_a_character_are_a_key_with_alt_if_one_is_bound(key: str, driver: type[WakeableDriver]) -> None:
+    assert ReviewApp(Sample(), ScreenSettings(keys={"apply": key})).driver_class is driver
 
 
 def test_a_rebound_key_works_and_is_shown() -> None:

@@ -103,6 +103,15 @@ def test_keys_typed_before_the_screen_opens_do_nothing() -> None:
         assert "selected 0 of" in text
 
 
+def test_escape_and_a_key_typed_at_once_are_two_keys() -> None:
+    with opened() as terminal:
+        terminal.send("\r\x1bj")  # into the diff, and back to the list, where the cursor moves
+        terminal.wait_for("▌[ ]   ~! package.json")
+        terminal.send("\r\x1b ")
+        terminal.wait_for("selected 1 of")
+        terminal.wait_for("▌[x]   ~! package.json")
+
+
 def test_columns_and_lines_in_the_environment_are_ignored() -> None:
     with opened(rows=30, cols=110, COLUMNS="50", LINES="12") as terminal:
         assert "│" in terminal.text()

@@ -11,6 +11,8 @@ from typing import Any
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
+from tui.terminal.escape_parser import EscapeParser
+
 _COLUMNS, _ROWS = 80, 25  # rich.console.Console.size
 
 
@@ -30,7 +32,12 @@ class _WakeableSelector(selectors.SelectSelector):
 
 
 class WakeableDriver(LinuxDriver):
-    """A LinuxDriver whose input thread is woken up to stop; the original polls every 0.1 s."""
+    """A LinuxDriver whose input thread is woken up to stop; the original polls every 0.1 s.
+
+    `has_alt_keys`: keys with Alt have a meaning, so that ESC and a character are one of them, not the Escape key and another.
+    """
+
+    has_alt_keys = False
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -48,15 +55,17 @@ class WakeableDriver(LinuxDriver):
 
     def run_input_thread(self) -> None:
         """Read the terminal until the thread is stopped."""
-        names = vars(linux_driver)  # the loop is Textual's own: replace only its selector
-        original = names["selectors"]
+        names = vars(linux_driver)  # the loop is Textual's own: replace only its selector and its parser
+        original = {name: names[name] for name in ("selectors", "XTermParser")}
         names["selectors"] = SimpleNamespace(
             SelectSelector=lambda: _WakeableSelector(self._wake_read), EVENT_READ=selectors.EVENT_READ
         )
+        if not self.has_alt_keys:
+            names["XTermParser"] = EscapeParser
         try:
             super().run_input_thread()
         finally:
-            names["selectors"] = original
+            names.update(original)
 
     def _sigcont_application(self, *_: Any) -> None:
         """Restart the screen at each SIGCONT, but never twice at a time: after `fg` the parent process sends a second one."""
@@ -95,3 +104,9 @@ class WakeableDriver(LinuxDriver):
     def _wake_input_thread(self) -> None:
         with suppress(BlockingIOError):  # a full pipe wakes the thread too
             os.write(self._wake_write, b"x")
+
+
+class DriverWithAltKeys(WakeableDriver):
+    """The driver if the user has bound a key with Alt."""
+
+    has_alt_keys = True
