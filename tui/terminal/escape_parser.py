@@ -44,7 +44,8 @@ class EscapeParser(XTermParser):
                 self._is_after_escape = True
             if not piece:
                 continue
-            if self._is_after_escape and not piece.startswith(_STARTS):
+            is_waiting = self._timeout_time is not None  # no longer, if 0.1 s have passed
+            if self._is_after_escape and is_waiting and not piece.startswith(_STARTS):
                 self._timeout_time = 0.0
                 yield from self.tick()  # the sequence ends here: it is the Escape key
             yield from super().feed(piece)

@@ -25,11 +25,15 @@ PRESSED = {
 }
 
 
-def parsed(*reads: str) -> list[str]:
+def parsed(*reads: str, pauses: bool = False) -> list[str]:
+    """Return the keys and pasted texts of some input; `pauses`: with 0.1 s after each read, not only after the last one."""
     parser = EscapeParser()
-    found = [event for data in reads for event in parser.feed(data)]
-    parser._timeout_time = 0.0 if parser._timeout_time is not None else None
-    found += parser.tick()  # as 0.1 s after the last read
+    found = []
+    for number, data in enumerate(reads, 1):
+        found += list(parser.feed(data))
+        if pauses or number == len(reads):
+            parser._timeout_time = 0.0 if parser._timeout_time is not None else None
+            found += parser.tick()
     return [event.key if isinstance(event, Key) else event.text if isinstance(event, Paste) else "?" for event in found]
 
 
@@ -39,6 +43,11 @@ def test_every_key_is_read_however_the_input_is_divided(keys: list[str], cuts: s
     ends = [0, *sorted(cut for cut in cuts if 0 < cut < len(text)), len(text)]
     reads = [text[start:end] for start, end in pairwise(ends) if start < end]
     assert parsed(*reads) == [PRESSED[key] for key in keys]
+
+
+@given(st.lists(st.sampled_from([*PRESSED])))
+def test_every_key_is_read_if_it_is_typed_slowly(keys: list[str]) -> None:
+    assert parsed(*keys, pauses=True) == [PRESSED[key] for key in keys]
 
 
 @pytest.mark.parametrize("pasted", ["a\x1bjb", "\x1b", "\x1b\x1b c", "\x1bOP"])
