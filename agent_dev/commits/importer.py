@@ -84,7 +84,7 @@ def import_commits(
             found = (risks.find_risky_files(work, destinations.find_incoming(work, one.selection)) for work, one in pairs)
             if risky := tuple(chain.from_iterable(found)):
                 return _refused(works[0], options, risky)
-        review.release_assessor()
+        review.release_derived()
         planned = []
         for work, one in pairs:
             try:

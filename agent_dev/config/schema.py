@@ -286,5 +286,5 @@ _RULE: "dict[str, Check]" = {
     "lines": list_of(check_line),
     "but_for": list_of(check_line),
     **dict.fromkeys(("executable", "leaves_root", "special_bits", "strange_name", "unseen", "in_repository"), check_flag),
-    **dict.fromkeys(("world_writable", "gutted", "shadows"), check_flag),
+    **dict.fromkeys(("world_writable", "gutted", "shadows", "no_diff"), check_flag),
 }

@@ -15,14 +15,13 @@ from agent_dev.git.formats.index_format import IndexEntry, IndexUnreadableError,
 from agent_dev.git.formats.packed_blobs import Blob
 from agent_dev.git.private_copy import copy_file
 from agent_dev.git.updates import NO_ENTRY, IndexUpdate
-from agent_dev.packed import Packed
 from agent_dev.quick_dataclass import dataclass, replace
 
 _MAX_SIZE = 1 << 20
 
 
-class UserIndexEntry(Packed):
-    """An index entry: its line of `git ls-files -s -v`, without the path."""
+class UserIndexEntry(bytes):
+    """An index entry: its line of `git ls-files -s -v`, without the path. An import of 100,000 files has as many."""
 
     __slots__ = ()
 

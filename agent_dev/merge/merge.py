@@ -245,7 +245,7 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
     table = review.changes.by_key() if home is None else home.changes
     if not planned.selected and home is None:
         return MergeResult("", (), planned.skipped, planned.conflicts, is_session_empty=False)
-    review.release_assessor()
+    review.release_derived()
     linked = _hard_linked(planned, review)
     parts = tuple(step.key for step in planned.steps if isinstance(step, PutEntry) and step.part is not None)
     with journal_file.merge_lock(state_dir, notice) as lock:

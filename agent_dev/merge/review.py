@@ -111,8 +111,8 @@ class Review:
             self._assessor = RiskAssessor(self)
         return self._assessor
 
-    def release_assessor(self) -> None:
-        """Drop what only an assessment or a list needs, much memory for 100,000 changes. It is made again when it is needed."""
+    def release_derived(self) -> None:
+        """Drop what was derived from the changes, much memory for 100,000 of them. It is made again when it is needed."""
         self._assessor = self._folded = None
         self.lower_snapshot.release_index()
 

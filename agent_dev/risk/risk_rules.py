@@ -46,6 +46,7 @@ Sides = tuple[bytes, ReadBase]  # the agent's bytes, and a function that reads t
 _NOT_DELETED = tuple(kind for kind in ChangeKind if kind is not ChangeKind.DELETED)
 _NOT_DIRECTORIES = tuple(type_ for type_ in FileType if type_ is not FileType.DIRECTORY)
 _MAX_KNOWN = 10_000  # paths
+_LONG = 1 << 18  # bytes; no smaller file has more lines than a diff shows (`diff.hunks.MAX_DIFF_LINES`)
 _SPECIAL = 0o7000
 _EXECUTE = 0o111
 _WORLD = 0o002
@@ -74,6 +75,7 @@ class RiskRule(Value):
     strange_name: bool = False  # the path has invisible or reordering characters
     in_repository: bool = False  # inside a repository that the agent created in the root
     unseen: bool = False  # larger than what is inspected
+    no_diff: bool = False  # has more lines than a diff shows, or had more, or was larger than what is read
     adds: tuple[str, ...] = ()  # any of these CONTENT_CHECKS finds something in the new content
     lines: tuple[str, ...] = ()  # any of these texts is in a new line; `*` matches anything within it
     but_lines: tuple[str, ...] = ()  # lines differ that none of these LINE_FILTERS allows
@@ -151,6 +153,7 @@ class _Facts(NamedTuple):
     type: FileType
     mode: int  # the bits that rules look at
     is_unseen: bool
+    is_long: bool  # may have more lines than a diff shows
     has_before: bool
     is_embedded: bool
     searches: _Searches
@@ -165,7 +168,7 @@ def _searches(content: bytes) -> _Searches:
 def _facts(change: Change, searches: _Searches, origin: Origin | None = None, *, is_embedded: bool) -> _Facts:
     mode = change.after.mode & (_EXECUTE | _SPECIAL | _WORLD) if change.after else 0
     has_before = change.before is not None or origin is not None
-    return _Facts(change.kind, change.type, mode, _is_unseen(change), has_before, is_embedded, searches)
+    return _Facts(change.kind, change.type, mode, _is_unseen(change), _is_long(change), has_before, is_embedded, searches)
 
 
 def _can_apply(rule: RiskRule, facts: _Facts) -> bool:
@@ -181,6 +184,7 @@ def _can_apply(rule: RiskRule, facts: _Facts) -> bool:
         and (facts.mode & _WORLD or not rule.world_writable)
         and (facts.type is FileType.SYMLINK or not rule.leaves_root)
         and (facts.is_unseen or not rule.unseen)
+        and (facts.is_long or not rule.no_diff)
         and (facts.has_before or not rule.gutted)
     )
 
@@ -212,6 +216,7 @@ _CONDITIONS: dict[str, _Condition] = {
     "shadows": lambda _, at: shadowed_modules.shadows_standard_module(at.change.key.path),
     "strange_name": lambda _, at: has_deceptive_name(at.change.key.path),
     "unseen": lambda _, at: _is_unseen(at.change),
+    "no_diff": lambda _, at: _has_no_diff(at),
     "but_for": lambda rule, at: _differs(rule, at.change, at.sides),
     "but_lines": lambda rule, at: _differs_but_lines(rule, at.change, at.sides),
     "adds": lambda rule, at: at.sides is not None and any(CONTENT_CHECKS[name](*at.sides) for name in rule.adds),
@@ -254,6 +259,19 @@ def _is_gutted(change: Change) -> bool:
 def _is_unseen(change: Change) -> bool:
     after = change.after
     return after is not None and after.type is FileType.FILE and after.size > MAX_INSPECTED_SIZE
+
+
+def _is_long(change: Change) -> bool:
+    """Return whether a side may have more lines than a diff shows."""
+    return any(side is not None and side.size > _LONG for side in (change.before, change.after))
+
+
+def _has_no_diff(at: _Judged) -> bool:
+    from agent_dev.diff.hunks import is_diffable  # few files are long
+
+    before = at.change.before
+    is_unread = before is not None and before.size > MAX_INSPECTED_SIZE
+    return at.sides is not None and (is_unread or not is_diffable(at.after, at.sides[1]()))
 
 
 def _is_same(change: Change, sides: Sides | None) -> bool:

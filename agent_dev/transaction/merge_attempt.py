@@ -63,7 +63,7 @@ def _merge(
     obstacle = _obstacle(review, wanted, selected, _allowed(spec, context))
     if obstacle:
         return _failed(result, *obstacle)
-    review.release_assessor()
+    review.release_derived()
     planned = merge.plan_selection(review, selected, wanted)
     many = merge.excessive_deletions(review, planned, context.profile.many_deletions)
     if many and not spec.with_many_deletions:

@@ -8,6 +8,7 @@ from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
+from textual._xterm_parser import XTermParser
 from textual.drivers import linux_driver
 from textual.drivers.linux_driver import LinuxDriver
 
@@ -32,12 +33,9 @@ class _WakeableSelector(selectors.SelectSelector):
 
 
 class WakeableDriver(LinuxDriver):
-    """A LinuxDriver whose input thread is woken up to stop; the original polls every 0.1 s.
+    """A LinuxDriver whose input thread is woken up to stop; the original polls every 0.1 s."""
 
-    `has_alt_keys`: keys with Alt have a meaning, so that ESC and a character are one of them, not the Escape key and another.
-    """
-
-    has_alt_keys = False
+    parser: type[XTermParser] = EscapeParser
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
@@ -60,8 +58,7 @@ class WakeableDriver(LinuxDriver):
         names["selectors"] = SimpleNamespace(
             SelectSelector=lambda: _WakeableSelector(self._wake_read), EVENT_READ=selectors.EVENT_READ
         )
-        if not self.has_alt_keys:
-            names["XTermParser"] = EscapeParser
+        names["XTermParser"] = self.parser
         try:
             super().run_input_thread()
         finally:
@@ -107,6 +104,6 @@ class WakeableDriver(LinuxDriver):
 
 
 class DriverWithAltKeys(WakeableDriver):
-    """The driver if the user has bound a key with Alt."""
+    """The driver if the user has bound a key with Alt: ESC and a character are that key, not the Escape key and another."""
 
-    has_alt_keys = True
+    parser = XTermParser

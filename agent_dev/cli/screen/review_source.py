@@ -58,7 +58,7 @@ class ReviewSource:
         self._many_deletions = many_deletions  # percent of the tree's files
         review.assess()
         review.assess(change.key for change in review.changes.changes if change.conflict)  # shown once resolved
-        review.release_assessor()
+        review.release_derived()
         self._shown = (review.changes, _shown_risks(review.folded))
         self._shown_keys = {change.key for change in review.changes.changes if change.is_assessed}  # their risks were shown
         record = review.record

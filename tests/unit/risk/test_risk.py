@@ -5,10 +5,11 @@ from pathlib import Path
 import pytest
 
 from agent_dev.config import schema, strict_yaml
+from agent_dev.diff import hunks
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.path_patterns import fold_path
-from agent_dev.risk import risk_rules
+from agent_dev.risk import content, risk_rules
 from agent_dev.risk.risk_rules import RiskRule, find_risks
 
 SHIPPED = Path(__file__).parents[3] / "profiles" / "risks.yaml"
@@ -336,3 +337,37 @@ def test_folding_is_correct_with_and_without_its_fast_path() -> None:
     assert fold_path(b"SRC/App.py") == "src/app.py"
     assert fold_path("Straße".encode()) == "strasse"
     assert fold_path(b"\xff") == "\udcff"
+
+
+MANY, FEW = b"\n" * (hunks.MAX_DIFF_LINES + 1), b"\n" * hunks.MAX_DIFF_LINES
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        (None, FEW, []),
+        (None, MANY, ["no-diff"]),
+        (FEW, FEW[1:] + b"x", []),
+        (FEW, FEW + b"x", ["no-diff"]),
+        (MANY, b"x\n" * 100_000, ["no-diff"]),
+    ],
+)
+def test_a_change_without_a_diff_needs_review(before: bytes | None, after: bytes, expected: list[str]) -> None:
+    old, new = (None if data is None else Entry(FileType.FILE, size=len(data)) for data in (before, after))
+    change = Change(Key(0, b"data.txt"), ChangeKind.ADDED if old is None else ChangeKind.EDITED, old, new)
+    found = [one.rule for one in find_risks(change, RULES, after, lambda: before or b"")]
+    assert found == expected
+    assert hunks.is_diffable(before or b"", after) == (not expected)
+    assert risk_rules._LONG <= hunks.MAX_DIFF_LINES
+
+
+def test_a_small_version_of_a_file_too_large_to_read_needs_review() -> None:
+    old, new = (Entry(FileType.FILE, size=size) for size in (content.MAX_INSPECTED_SIZE + 1, content.MAX_INSPECTED_SIZE // 4))
+    change = Change(Key(0, b"data.txt"), ChangeKind.EDITED, old, new)
+    assert [one.rule for one in find_risks(change, RULES, b"new\n")] == ["no-diff"]
+
+
+def test_a_changed_mode_of_a_file_with_many_lines_hides_nothing() -> None:
+    entry = Entry(FileType.FILE, size=len(MANY))
+    change = Change(Key(0, b"data.txt"), ChangeKind.METADATA, entry, entry.with_values(mode=0o600))
+    assert find_risks(change, RULES, MANY, lambda: MANY) == ()

@@ -133,7 +133,7 @@ def _salvage(one: ListedSession, target: str) -> int:
 
 def _plan(review: Review, request: select_by_options.SelectionRequest) -> MergePlan:
     selected, requested = select_by_options.select_requested(review, request)
-    review.release_assessor()
+    review.release_derived()
     return merge.plan_selection(review, selected, requested)
 
 

@@ -30,7 +30,7 @@ def write_page(args: argparse.Namespace, context: CommandContext) -> int:
     one = sessions.find_session(context, args.session)
     with open_unjudged(one, context) as review:
         changes = review.assess_with_counts()
-        review.release_assessor()
+        review.release_derived()
         commits, problems = _read_commits(review, context)
         page = gather.create_page(one, review, changes, commits, problems)
         pieces = html_page.render_page(page)
