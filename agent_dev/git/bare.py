@@ -15,10 +15,11 @@ from agent_dev import debug
 from agent_dev.errors import CommandFailed, DiskFull
 from agent_dev.fs import background_removal, disk_space, read_regular
 from agent_dev.git import config_file, repository
-from agent_dev.linux import streams
+from agent_dev.linux import process, streams
 from agent_dev.quick_dataclass import dataclass, field
 
-TIMEOUT_SECONDS = 20
+TIMEOUT_SECONDS = 20.0  # without any output, and without using the processor
+LONGEST_SECONDS = 300.0  # 100,000 objects take half a minute on a slow disk; those of an agent could take forever
 _MAX_OBJECT_SIZE = 1 << 30
 MAX_OUTPUT_SIZE = 1 << 30
 _PIPE_SIZE = 1 << 20  # bytes that git can write before they are read
@@ -86,9 +87,9 @@ class BareRepository:
 
             def finish() -> tuple[int, bytes, str]:
                 try:
-                    output = _read_all(git, time.monotonic() + TIMEOUT_SECONDS, max_size)
-                except TimeoutError:
-                    reason = f"timed out after {TIMEOUT_SECONDS} s; the session's objects may be damaged"
+                    output = _read_all(git, max_size)
+                except TimeoutError as error:
+                    reason = f"{error}; the session's objects may be damaged"
                     raise CommandFailed(program=f"git {_subcommand(args)}", reason=reason) from None
                 error_output = os.pread(errors, 1 << 16, 0)
                 if git.returncode and (number := repository.find_disk_error(error_output)):
@@ -124,25 +125,40 @@ def _memory_file(data: bytes | memoryview) -> Iterator[int]:
         os.close(fd)
 
 
-def _read_all(git: "subprocess.Popen[bytes]", deadline: float, max_size: int) -> bytes:
+def _read_all(git: "subprocess.Popen[bytes]", max_size: int) -> bytes:
     """Return all output and wait for the process to exit. Raises TimeoutError; also for output larger than `max_size`."""
     chunks, size = [], 0
     assert git.stdout is not None  # noqa: S101  (it is a pipe)
-    fd, poll = git.stdout.fileno(), select.poll()
+    fd, end = git.stdout.fileno(), time.monotonic() + LONGEST_SECONDS
+    poll = select.poll()
     poll.register(fd, select.POLLIN)
     while True:
-        if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000) or size > max_size:
-            raise TimeoutError
+        _wait_for_output(git, poll, end)
         chunk = os.read(fd, 1 << 20)
         if not chunk:
             break
         chunks.append(chunk)
         size += len(chunk)
+        if size > max_size:
+            raise TimeoutError(f"its output is larger than {max_size >> 20} MiB")
     try:
-        git.wait(max(0.0, deadline - time.monotonic()))
+        git.wait(TIMEOUT_SECONDS)
     except subprocess.TimeoutExpired:
-        raise TimeoutError from None
+        raise TimeoutError("it does not exit") from None
     return b"".join(chunks)
+
+
+def _wait_for_output(git: "subprocess.Popen[bytes]", poll: select.poll, end: float) -> None:
+    """Wait until git writes something or exits. Raises TimeoutError if it does nothing, or not before `end` (monotonic)."""
+    if poll.poll(0):
+        return
+    used = process.used_time(git.pid)
+    while not poll.poll(max(0.0, min(TIMEOUT_SECONDS, end - time.monotonic())) * 1000):
+        last, used = used, process.used_time(git.pid)
+        if time.monotonic() >= end:
+            raise TimeoutError(f"timed out after {LONGEST_SECONDS:.0f} s")
+        if used == last:
+            raise TimeoutError(f"timed out, since it did nothing for {TIMEOUT_SECONDS:.0f} s")
 
 
 def _stop(git: "subprocess.Popen[bytes]") -> None:

@@ -47,6 +47,12 @@ def is_exiting(pid: int) -> bool:
         os.close(fd)
 
 
+def used_time(pid: int) -> int:
+    """Return how much processor time a process and its ended children have used, in clock ticks. Raises OSError."""
+    with open(f"/proc/{pid}/stat", "rb", 0) as file:
+        return sum(map(int, file.read().rpartition(b")")[2].split()[11:15]))
+
+
 def write_to_stderr(pid: int, text: str) -> None:
     """Write a line to a process's stderr, as if the process had written it; give up after 100 ms if nothing reads it.
 
