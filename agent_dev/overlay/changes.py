@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Mapping
 from enum import StrEnum
+from typing import ClassVar
 
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.quick_dataclass import dataclass, field
@@ -57,6 +58,20 @@ class Change:
     `copied_from`: of a new file with the content of an unchanged one, that file.
     `is_from_commit`: a commit imports it; the session's own file at the path stays as it is.
     """
+
+    SHARED: ClassVar[tuple[str, ...]] = (
+        "requires",
+        "is_ignored",
+        "is_binary",
+        "risks",
+        "conflict",
+        "obstacle",
+        "resolution",
+        "yours",
+        "is_from_commit",
+        "renamed_from",
+        "copied_from",
+    )
 
     key: Key
     kind: ChangeKind
