@@ -68,12 +68,12 @@ class ImportInputs:
 
     def key(self, path: bytes) -> Key:
         """Return the key of a path: the one of the session's change there, since 100,000 more need 13 MB."""
-        change = self.tree.changes.get(path)
+        change = self.tree.change_at(path)
         return change.key if change is not None else Key(self.root, path)
 
     def current(self, path: bytes) -> Entry | None:
         """Return the real tree's entry: for an unchanged path, that of the session's change, since 100,000 more need 9 MB."""
-        found, change = self.review.real_trees[self.root].entry_at(path), self.tree.changes.get(path)
+        found, change = self.review.real_trees[self.root].entry_at(path), self.tree.change_at(path)
         return change.before if change is not None and change.before == found else found
 
 
@@ -155,7 +155,7 @@ def find_lfs_pointer(inputs: ImportInputs, path: bytes, side: Blob) -> pointing.
 
 def has_changed_since_start(inputs: ImportInputs, path: bytes, current: Entry | None) -> bool:
     """Return whether an existing path was replaced since the session started."""
-    change = inputs.tree.changes.get(path)
+    change = inputs.tree.change_at(path)
     base = change.before if change is not None else inputs.tree.base.get(path)
     return current is not None and base is not None and base.identity != current.identity
 

@@ -10,7 +10,7 @@ from agent_dev.commits.gitlinks import SubmoduleChange, find_submodule_changes
 from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.errors import CommandFailed
 from agent_dev.fs.dir_tree import Tree
-from agent_dev.fs.entry import Entry, FileType
+from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git import blobs, commit_reader
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.blobs import BlobBatches, read_blobs
@@ -19,7 +19,7 @@ from agent_dev.git.formats.commit_format import ParsedCommit, TreeChange, iterat
 from agent_dev.git.object_id import blob_id
 from agent_dev.merge import escaping_links
 from agent_dev.merge.review import MAX_DIFF_SIZE, Review
-from agent_dev.overlay.changes import Risk
+from agent_dev.overlay.changes import Change, Risk
 from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.risk import load as risk_load
 from agent_dev.risk.commit_risks import inspected_blobs, link_targets
@@ -75,6 +75,7 @@ def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
         rules = risk_load.load_risk_rules(review.environ)
         review.lower_snapshot.release_index()
         texts = finish_texts()
+    del finish_texts  # it has the ids of all blobs, 20 MB for a commit of 100,000 files
     leaves = escaping_links.checker_for_links(link_targets(git_changes.commits, texts), review.real_trees[source.root])
     renames = commit_reader.find_renames(repo, git_changes.commits, queries.rename_similarity)
     risks = commit_rules(repo, rules, leaves, queries.start_commit).assess(repo, git_changes.commits, texts, renames)
@@ -144,11 +145,14 @@ class OverlayView:
     def __init__(self, review: Review, root: int) -> None:
         self.review, self.root = review, root
         self.base = review.lower_snapshot.entries(root)
-        self.changes = {change.key.path: change for change in review.changes.changes if change.key.root == root}
+
+    def change_at(self, path: bytes) -> Change | None:
+        """Return the session's change at a path."""
+        return self.review.changes.by_key().get(Key(self.root, path))
 
     def read_current(self, path: bytes) -> tuple[Entry | None, bytes | None]:
         """Return the entry at a path, and the bytes of a file or link if known."""
-        change, upper = self.changes.get(path), self.review.upper_trees[self.root]
+        change, upper = self.change_at(path), self.review.upper_trees[self.root]
         entry = change.after if change is not None else upper.entry_at(path)
         if entry is not None:
             return (None, None) if entry.type is FileType.DEVICE else (entry, self._read(upper, path, entry))
@@ -208,7 +212,8 @@ def find_uncommitted(tree: OverlayView, queries: RunningQueries, moved: Mapping[
         return (side is None or side[0] != GITLINK) and not tree.matches(path, side, is_sha256=repo.is_sha256)
 
     found = [path for path, file in moved.items() if is_different(path, (file.new_mode, file.new_oid) if file.new_mode else None)]
-    others = {path for path, change in tree.changes.items() if path not in moved and not change.is_ignored}
+    own = (change for change in tree.review.changes.changes if change.key.root == tree.root and not change.is_ignored)
+    others = {change.key.path for change in own if change.key.path not in moved}
     for path, side in iterate_tree(repo, end, others) if others and end else ():
         if path in others:
             others.remove(path)

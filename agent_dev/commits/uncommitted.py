@@ -32,7 +32,8 @@ def read_uncommitted(review: Review, queries: RunningQueries, paths: Sequence[by
         data = texts.get(side[1]) if side is not None else None
         before, (after, new_data) = _entry(side, data), tree.read_current(path)
         change = Change(Key(tree.root, path), _kind(before, after), before, after)
-        yield UncommittedFile(path, change.kind, change_patch(change, path, data, new_data, DISPLAY_FORMAT), path in tree.changes)
+        patch = change_patch(change, path, data, new_data, DISPLAY_FORMAT)
+        yield UncommittedFile(path, change.kind, patch, tree.change_at(path) is not None)
 
 
 def _entry(side: TreeBlob, data: bytes | None) -> Entry | None:

@@ -63,8 +63,8 @@ def plan_worktree(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> File
 def _case_collisions(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> list[SkippedChange]:
     real = inputs.review.real_trees[inputs.root]
     added_or_deleted = [change.path for change in changes if NO_ENTRY in _sides(change)]
-    collisions = case_folding.case_collisions(real, entries_at(real, added_or_deleted), inputs.tree.base)
-    inputs.review.lower_snapshot.release_index()
+    now = entries_at(real, added_or_deleted)
+    collisions = case_folding.case_collisions(real, now, inputs.tree.base.existing(now))
     return [
         SkippedChange(Key(inputs.root, path), why) for path in added_or_deleted if (why := collision_reason(path, collisions))
     ]
@@ -247,7 +247,7 @@ def _resolve_uncommitted(
 
 def _drop_change(inputs: ImportInputs, files: FilePlan, path: bytes, new_data: bytes | None) -> None:
     """Remove a change from the session if its commit is imported but the user keeps another version of the file."""
-    key, change = Key(inputs.root, path), inputs.tree.changes.get(path)
+    key, change = Key(inputs.root, path), inputs.tree.change_at(path)
     if change is not None and inputs.tree.read_current(path)[1] == new_data:
         files.changes[key] = replace(change, conflict=None, resolution=Resolution.YOURS)
         files.dropped.append(key)
@@ -299,7 +299,7 @@ def _plan_lfs(
         files.lfs_sources[lfs] = source
     _plan_folders(inputs, files, file_change.path, folders)
     after = make_entry(inputs, file_change.new_mode, current, b"").with_values(size=lfs.size)
-    change = inputs.tree.changes.get(file_change.path)
+    change = inputs.tree.change_at(file_change.path)
     session_source = merge_plan.ContentSource(
         inputs.review.upper_trees[inputs.root].path, file_change.path, lfs.oid, is_from_agent=True
     )
@@ -322,7 +322,7 @@ def _plan_lfs(
 
 def _plan_deletion(files: FilePlan, inputs: ImportInputs, key: Key, current: Entry) -> None:
     files.steps.append(merge_plan.RemoveEntry(key, current))
-    change = inputs.tree.changes.get(key.path)
+    change = inputs.tree.change_at(key.path)
     if change is None or change.kind is not ChangeKind.DELETED:
         files.changes[key] = Change(key, ChangeKind.DELETED, current, None, is_from_commit=True)
     elif change.conflict is None:
@@ -350,7 +350,7 @@ def _plan_write(
 ) -> None:
     key, (new_data, mode) = inputs.key(file_change.path), content
     after = make_entry(inputs, mode, current, new_data)
-    change = inputs.tree.changes.get(file_change.path)
+    change = inputs.tree.change_at(file_change.path)
     if change is not None and not _is_alike(change, after):
         change = None
     resolution = _resolution(inputs, file_change.path, current)

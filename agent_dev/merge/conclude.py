@@ -87,6 +87,7 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
     applied = tuple(change for change in done if change.key not in parts)
     keys, recorded = {change.key for change in applied}, _recorded_earlier(merge)
     remaining = tuple(change for change in review.changes.changes if change.key not in keys)
+    del keys  # much memory for 100,000
     is_all = not remaining and not review.changes.problems and not has_commits_left(review)  # unreadable changes stay
     if is_all:
         _write_state(review, store.MERGED)
@@ -118,6 +119,7 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
             upper_update.remove_applied(
                 tree, root_changes, others, skip, with_git=bool(review.record.get("is_restore")), unknown=unknown
             )
+    review.lower_snapshot.release_index()
     durable.sync_file_system_of(review.session.folder)  # else a power cut after `FINISHED` could restore removed changes
     background_removal.remove_in_background(aside)
     return is_all
@@ -203,9 +205,10 @@ def _current_entries(
         now, mark = real.entry_at(path), mark_of(change.key)
         yield path, now if mark is None or _is_marked(now, mark) else _entry_of(mark)
     folders.difference_update(change.key.path for change in taken)
+    known = base.existing(folders)
     for folder in folders:
         found = real.entry_at(folder)
-        if (found is None) != (folder not in base):
+        if (found is None) != (folder not in known):
             yield folder, found
 
 

@@ -113,7 +113,7 @@ def _named(where: CommandContext, merge_id: str, lock: int, direction: _Directio
     with ExitStack() as stack:
         with _outcome_unknown(merge_id):
             review = stack.enter_context(_open_session(where, merge_id, direction))
-        merging = _opened(where, merge_id)
+        merging = _opened(where, merge_id, review)
         merging.lock_fd = lock
         stack.callback(merging.close)
         with _outcome_unknown(merge_id), undo_refs.git_locked(merging, is_forward=direction.is_forward):
@@ -158,10 +158,13 @@ def _header(where: CommandContext, merge_id: str) -> MergeHeader | None:
         return None
 
 
-def _opened(where: CommandContext, merge_id: str) -> merge_execution.Merge:
+def _opened(where: CommandContext, merge_id: str, review: Review | None) -> merge_execution.Merge:
     """Open a merge that needs no recovery. Raises CannotUndo if its repository was replaced or its journal is damaged."""
     try:
-        return merge_execution.open_merge(where.store, merge_id)
+        merging = merge_execution.open_merge(where.store, merge_id, review.changes.changes if review is not None else ())
+        if review is not None and merging.journal.implying:
+            merging.known_changes = review.changes.by_key()
+        return merging
     except RecoveryRequired as error:
         message = f"merge {merge_id} cannot be undone: {error.values['reason']}"
         raise CannotUndo(message=message, hint="nothing was changed; agent-dev merges lists the merges") from error
@@ -183,8 +186,6 @@ def _run_in_session(
 ) -> UndoResult:
     if merging.journal.header is None:
         raise CannotUndo(message=f"merge {merging.id} was never started")
-    if review is not None and direction.is_forward:
-        _share_changes(merging, review)
     runnable = _runnable(merging, direction)
     numbers, skipped = undo_refs.include_index(merging, runnable.numbers, runnable.left, is_forward=direction.is_forward)
     ops = merging.journal.ops
@@ -213,6 +214,8 @@ def _run_in_session(
         return _unchanged_result(merging, runnable, skipped, direction)
     driven = conclude.applied_changes(merging, tuple(set(numbers) - result.stopped.keys()))
     conclude.conclude(merging, where.store, where.environ, review)
+    if review is not None and direction.is_forward:
+        review.lower_snapshot.unload()
     paths = tuple(change.key for change in sorted_changes(driven))
     return replace(
         _unchanged_result(merging, runnable, skipped, direction),
@@ -226,18 +229,13 @@ def _run_in_session(
 def _release_unneeded(review: Review, direction: _Direction) -> None:
     """Free what is not needed of an open session: 100,000 changes and the base's rows need much memory.
 
-    A redo needs the paths and kinds of changes; an undo needs no changes, and reads rows of its own.
+    A redo needs the paths and kinds of changes, and at its end the rows; an undo needs no changes, and reads rows of its own.
     """
     review.replace_changes(map(merge_plan.without_entries, review.changes.changes if direction.is_forward else ()))
-    if not direction.is_forward:
+    if direction.is_forward:
+        review.lower_snapshot.unload()
+    else:
         review.lower_snapshot.release()
-
-
-def _share_changes(merging: merge_execution.Merge, review: Review) -> None:
-    """Let a session share equal changes with the journal of a merge."""
-    recorded = {change.key: change for change in merging.changes()}
-    found = ((change, recorded.get(change.key)) for change in review.changes.changes)
-    review.replace_changes(known if known is not None and known.kind is change.kind else change for change, known in found)
 
 
 def _ref_moves(merging: merge_execution.Merge, direction: _Direction) -> tuple[RefUpdate, ...]:

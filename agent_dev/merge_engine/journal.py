@@ -263,6 +263,34 @@ def _joined(updates: tuple[GitUpdate, ...], more: Iterable[GitUpdate]) -> tuple[
     return tuple(found.values())
 
 
+class MovedEntries:
+    """Entries that were moved, not copied, from the session into slots; encoded, because it is rare that they are moved back."""
+
+    def __init__(self, parts: tuple[bytes, ...] = ()) -> None:
+        """Use `add` to make one that is not empty."""
+        self._parts = parts
+
+    def add(self, moves: Iterable[tuple[Key, str]]) -> "MovedEntries":
+        """Return these entries and more, by key and slot."""
+        rows = b"\0".join(b"%d\0%b\0%b" % (key.root, key.path, slot.encode()) for key, slot in moves)
+        return MovedEntries((*self._parts, rows)) if rows else self
+
+    def __iter__(self) -> Iterator[tuple[Key, str]]:
+        for part in self._parts:
+            fields = part.split(b"\0")
+            for root, path, slot in zip(fields[::3], fields[1::3], fields[2::3], strict=True):
+                yield Key(int(root), path), slot.decode()
+
+    def __bool__(self) -> bool:
+        return bool(self._parts)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MovedEntries) and tuple(self) == tuple(other)
+
+    def __hash__(self) -> int:
+        return hash(self._parts)
+
+
 class NextAction(StrEnum):
     """The action that a journal requires before any other change of its tree."""
 
@@ -289,7 +317,7 @@ class Journal:
     phases: tuple[Phase, ...] = ()
     found: tuple[Mapping[int, EntryMark | None], ...] = ()
     stage_paths: frozenset[str] = frozenset()  # all stage paths, current and earlier
-    adopted: tuple[tuple[Key, str], ...] = ()  # entries moved, not copied, from the session into slots
+    adopted: MovedEntries = MovedEntries()
     phases_begun: int = 0  # number of phases begun, including those rolled back
     checksum: int = 0  # the checksum of the last line
     git_updates: tuple[GitUpdate, ...] = ()  # of the user's repositories
@@ -375,7 +403,7 @@ class Journal:
         marks = {one: op.new for one, op in zip(numbers, more, strict=True)}
         ops = (*self.ops[:number], first, *self.ops[number + 1 :], *more)
         phases = tuple(phase.with_split_op(number, marks) for phase in self.phases)
-        adopted = (*self.adopted, *((op.key, op.slot) for op in more)) if self.adopted else ()
+        adopted = self.adopted.add((op.key, op.slot) for op in more) if self.adopted else self.adopted
         return replace(self, ops=ops, phases=phases, adopted=adopted)
 
     @property

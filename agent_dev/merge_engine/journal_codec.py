@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from hashlib import file_digest
 from io import BufferedReader, BytesIO
 from itertools import islice
-from sys import intern
 from typing import Any, TypeVar
 
 from agent_dev.fs.entry import Entry, FileType, Key
@@ -113,7 +112,7 @@ def _change_row(change: Change) -> dict[str, object]:
 
 def _change(row: Mapping[str, Any]) -> Change:
     before, after = (_ENTRIES[row[side]] if row[side] else None for side in ("before", "after"))
-    return Change(
+    change = Change(
         _key(row["root"], row["path"]),
         _KINDS[row["kind"]],
         before,
@@ -122,6 +121,8 @@ def _change(row: Mapping[str, Any]) -> Change:
         is_from_commit=bool(row.get("apart")),
         renamed_from=_key(row["root"], row["from"]) if row.get("from") else None,
     )
+    known = _shared[change.key]
+    return known if isinstance(known, Change) and known == change else change
 
 
 def _git_row(git: GitUpdate, index_updates: Iterable[IndexUpdate]) -> dict[str, Any]:
@@ -221,15 +222,16 @@ def _bytes(path: str) -> bytes:
 
 
 def _key(root: int, path: str) -> Key:
-    """Return the key of a path below a root: the same object whenever a journal names it, which it does three times."""
+    """Return the key of a path below a root: the same object whenever a journal names it, which it does twice."""
     key = Key(int(root), _bytes(path))
-    return _keys.setdefault(key, key)
+    found = _shared.setdefault(key, key)
+    return found.key if isinstance(found, Change) else found
 
 
 def _slot(name: str) -> str:
     if "/" in name or (name and not _is_below(name.encode("utf-8", "surrogateescape"))):
         raise CorruptJournalError(f"{name!r} is not a slot name")
-    return intern(name)
+    return name
 
 
 def _is_below(path: bytes) -> bool:
@@ -259,19 +261,21 @@ def _mark_row(mark: EntryMark | None) -> list[Any] | None:
 
 
 _numbers: list[int] = []  # of operations, up to the largest that a journal has named
-_keys: dict[Key, Key] = {}  # those of the journal that is being decoded
+_shared: dict[Key, Key | Change] = {}  # the keys that the journal being decoded has named, and the known changes
 _last: dict[bytes, Journal] = {}  # by digest: an undo reads a journal five times, to find, open and repair it
 
 
-def decode(file: BufferedReader | BytesIO) -> Journal:
+def decode(file: BufferedReader | BytesIO, known: Iterable[Change] = ()) -> Journal:
     """Decode a journal. Raises CorruptJournalError for damage that no crash causes.
 
     A crash may leave an incomplete last line; every complete line must be intact.
+    `known`: changes that are used if the journal has equal ones, which saves 20 MB for 100,000.
     """
     digest = file_digest(file, "sha256").digest()
     if digest not in _last:
         _last.clear()  # first: one of 100,000 changes needs much memory
         file.seek(0)
+        _shared.update((change.key, change) for change in known)
         _last[digest] = _decode(file)
     return _last[digest]
 
@@ -287,7 +291,7 @@ def _decode(file: BufferedReader | BytesIO) -> Journal:
             elif _record(line[:-1], journal.checksum) is not None:
                 raise CorruptJournalError("the end of its last line is damaged")
     finally:
-        _keys.clear()
+        _shared.clear()
     return journal
 
 
@@ -385,8 +389,8 @@ def _with_begin(journal: Journal, record: dict[str, Any]) -> Journal:
 
 
 def _with_adopted(journal: Journal, record: dict[str, Any]) -> Journal:
-    adopted = tuple((_key(root, path), _slot(slot)) for root, path, slot in record["slots"])
-    return replace(journal, adopted=journal.adopted + adopted)
+    moves = ((Key(int(root), _bytes(path)), _slot(slot)) for root, path, slot in record["slots"])
+    return replace(journal, adopted=journal.adopted.add(moves))
 
 
 def _with_intent(journal: Journal, record: dict[str, Any]) -> Journal:

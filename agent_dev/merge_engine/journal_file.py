@@ -11,6 +11,7 @@ from agent_dev.fs import durable
 from agent_dev.git.updates import GitUpdate
 from agent_dev.merge_engine import journal_codec
 from agent_dev.merge_engine.journal import Journal, MergeHeader
+from agent_dev.overlay.changes import Change
 from agent_dev.session.store import Store
 
 FILE_NAME = "journal"
@@ -84,11 +85,11 @@ class JournalFile:
         os.close(self._folder)
 
 
-def read_journal(folder: str) -> Journal:
-    """Return a merge's journal, empty if it does not exist. Raises CorruptJournalError."""
+def read_journal(folder: str, known: Iterable[Change] = ()) -> Journal:
+    """Return a merge's journal, empty if it does not exist. Raises CorruptJournalError. `known`: see `journal_codec.decode`."""
     try:
         with open(f"{folder}/{FILE_NAME}", "rb") as file:
-            return journal_codec.decode(file)
+            return journal_codec.decode(file, known)
     except FileNotFoundError:
         return Journal()
 

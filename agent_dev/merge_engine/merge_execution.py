@@ -471,10 +471,13 @@ def split_changed_directories(merge: Merge, numbers: Iterable[int]) -> None:
 # Opening an existing merge
 
 
-def open_merge(store: Store, merge_id: str) -> Merge:
-    """Open a merge for undo, redo or recovery. Raises RecoveryRequired if the disk contradicts its journal."""
+def open_merge(store: Store, merge_id: str, known: Iterable[Change] = ()) -> Merge:
+    """Open a merge for undo, redo or recovery. Raises RecoveryRequired if the disk contradicts its journal.
+
+    `known`: see `journal_codec.decode`.
+    """
     folder = f"{store.merges}/{merge_id}"
-    journal = read_journal(folder, merge_id)
+    journal = read_journal(folder, merge_id, known)
     if journal.header is None:
         raise RecoveryRequired(merge=merge_id, reason="its journal has no first record")
     if pending_marks.is_truncated(store, merge_id, journal):
@@ -506,9 +509,9 @@ def _close(real_trees: Iterable[dir_tree.Tree], stages: Iterable[Stage | None]) 
             one.close()
 
 
-def read_journal(folder: str, merge_id: str) -> Journal:
+def read_journal(folder: str, merge_id: str, known: Iterable[Change] = ()) -> Journal:
     """Return a merge's journal. Raises RecoveryRequired for a damaged one."""
     try:
-        return journal_file.read_journal(folder)
+        return journal_file.read_journal(folder, known)
     except journal_codec.CorruptJournalError as error:
         raise RecoveryRequired(merge=merge_id, reason=f"its journal is damaged: {error}") from error

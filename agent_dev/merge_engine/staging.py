@@ -245,7 +245,7 @@ class _Staging:
         if not moves:
             return
         journal = self._merge.journal
-        self._merge.append_records(journal_codec.adopt_records(moves), replace(journal, adopted=journal.adopted + moves))
+        self._merge.append_records(journal_codec.adopt_records(moves), replace(journal, adopted=journal.adopted.add(moves)))
         for one, slot in self.wholes:
             stage = self._stage(one.key)
             upper_update.move_directory_to_slot(self._uppers[one.key.root], stage, one.key.path, slot)

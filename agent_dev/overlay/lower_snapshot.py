@@ -297,7 +297,7 @@ class LowerSnapshot:
 
     def __init__(self, folder: str) -> None:
         self._folder = folder
-        self._tables: list[Table] = []
+        self._loaded: list[Table] | None = []
         self._blobs: dict[int, BlobReader] = {}
         self._parents_blobs: dict[int, BlobReader] = {}
         self.is_complete = False
@@ -305,7 +305,7 @@ class LowerSnapshot:
         self.notes = _describe_notes(folder, data)
         if data is not None:
             self.is_complete = bool(data["complete"])
-            self._tables = data["roots"]
+            self._loaded = data["roots"]
             self._stores, self._program = data.get("stores", []), data.get("program", "")
 
     @property
@@ -334,12 +334,23 @@ class LowerSnapshot:
 
     def release_index(self) -> None:
         """Free the memory of what finds paths; a later search makes it again."""
-        for table in self._tables:
+        for table in self._loaded or ():
             table.release_index()
+
+    def unload(self) -> None:
+        """Free all rows; they are read again when one is needed."""
+        self._loaded = None
 
     def release(self) -> None:
         """Free all rows: from now on every path is unknown."""
-        self._tables, self.is_complete = [], False
+        self._loaded, self.is_complete = [], False
+
+    @property
+    def _tables(self) -> "list[Table]":
+        if self._loaded is None:
+            data = read_manifest(self._folder)
+            self._loaded = data["roots"] if data is not None else []
+        return self._loaded
 
     def links(self, root: int) -> Iterator[tuple[bytes, bytes]]:
         """Yield a root's symbolic links with their targets."""
@@ -444,6 +455,10 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
 
     def __contains__(self, path: object) -> bool:
         return path in self._table
+
+    def existing(self, paths: Collection[bytes]) -> set[bytes]:
+        """Return those of some paths that have an entry; of a few thousand in less memory than each for itself."""
+        return self._table.existing(paths)
 
     def __setitem__(self, path: bytes, entry: Entry) -> None:
         if path not in self._table:

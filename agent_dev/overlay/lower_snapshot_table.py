@@ -1,6 +1,7 @@
 """A lower snapshot as bytes, one column per field: of tens of thousands of paths, only the requested ones are decoded."""
 
 import os
+import re
 from array import array
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
@@ -23,6 +24,7 @@ _FIRST = 2  # index of the first number in a row
 _PATH, _KIND, _TARGET, _STORED, _ATTRIBUTES = 0, 1, 8, 9, 10
 _FILE, _LINK = "file", "symlink"
 _SIZE = 3
+_NAMES = re.compile(rb"[^\0]+")  # in a column of paths
 _BATCH = 5000  # rows that are packed at once
 _MAX_SEARCHES = 8  # of paths, before an index is made, which takes as long as a dozen and needs 170 bytes for each path
 
@@ -138,6 +140,8 @@ class Table:
 
     def _place(self, path: bytes) -> int | None:
         """Return the place of a path in the columns; None if it has none."""
+        if path in self._hidden:
+            return None
         if self._places is None:
             if path in self._found:
                 return self._found[path]
@@ -147,7 +151,7 @@ class Table:
         return self._at.get(path)
 
     def _search(self, path: bytes) -> int | None:
-        if not self._count or path in self._hidden:
+        if not self._count:
             return None
         if self._text is None:
             self._text = b"\0%b\0" % bytes(self._columns[_PATH])
@@ -169,6 +173,14 @@ class Table:
 
     def __contains__(self, path: object) -> bool:
         return path in self._rows or (isinstance(path, bytes) and self._place(path) is not None)
+
+    def existing(self, paths: Collection[bytes]) -> set[bytes]:
+        """Return those of some paths that have a row, without an index if there is none yet."""
+        if self._places is not None:
+            return {path for path in paths if path in self}
+        found = {path for path in paths if path in self._rows}
+        others = {path for path in paths if path not in self._hidden}
+        return found.union(others.intersection(match.group() for match in _NAMES.finditer(self._columns[_PATH])))
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._at

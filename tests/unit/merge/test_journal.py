@@ -85,7 +85,7 @@ REACHED = (*UNDER_WAY, *reached_records(PhaseResult({1: "why"}, {0: entry_mark(N
 def test_a_journal_round_trips() -> None:
     printed = decode(written(*REACHED))
 
-    assert (printed.header, printed.ops, printed.adopted) == (BEGIN, OPS, ((KEY, "1"),))
+    assert (printed.header, printed.ops, tuple(printed.adopted)) == (BEGIN, OPS, ((KEY, "1"),))
     assert (printed.changes, printed.kept) == (CHANGES, KEPT)
     assert printed.phases == (
         Phase("merge", (0, 1, 2), is_forward=True, time=7, result=PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})),
