@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,7 @@ from agent_dev.merge.undo import CHANGED, CHANGED_BY_OTHER, DELETED, DELETED_BY_
 from agent_dev.merge_engine import merge_execution
 from agent_dev.merge_engine.journal import Journal
 from agent_dev.merge_engine.journal_file import FILE_NAME
+from agent_dev.overlay.changes import Change
 from agent_dev.overlay.selection import select_all
 from tests.harness import trees
 from tests.harness.ended_session import EndedSession
@@ -32,9 +33,9 @@ def merged(tmp_path: Path) -> Iterator[tuple[EndedSession, list[str]]]:
 def reads(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     read, asked = merge_execution.read_journal, list[str]()
 
-    def reported(folder: str, merge_id: str) -> Journal:
+    def reported(folder: str, merge_id: str, known: Iterable[Change] = ()) -> Journal:
         asked.append(merge_id)
-        return read(folder, merge_id)
+        return read(folder, merge_id, known)
 
     monkeypatch.setattr(merge_execution, "read_journal", reported)
     return asked

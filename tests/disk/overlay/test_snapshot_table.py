@@ -85,6 +85,23 @@ def test_searches_without_an_index_find_the_same(rows: list[Row], others: list[R
     assert found[0] == found[1]
 
 
+@given(_TABLES | _PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_FEW), st.lists(_NAMES | _FEW | st.just("")))
+def test_many_paths_are_looked_up_at_once(rows: list[Row], others: list[Row], gone: list[str], names: list[str]) -> None:
+    table = lower_snapshot_table.from_rows(rows)
+    over: dict[str, Row | None] = {str(row[0]): row for row in others} | dict.fromkeys(gone)
+    table.override((name, fast_json.dumps(row)) for name, row in over.items())
+    paths = {os.fsencode(str(row[0])) for row in (*rows, *others)} | {*map(os.fsencode, (*names, *gone))}
+    without_index = table.existing(paths)
+    assert without_index == {path for path in paths if path in [*table]}  # makes an index
+    assert table.existing(paths) == without_index
+
+
+def test_many_paths_are_looked_up_without_an_index() -> None:
+    table = lower_snapshot_table.from_rows([[f"f{number}", *ROWS[0][1:]] for number in range(20)])
+    with mock.patch.object(lower_snapshot_table.Table, "_at", mock.PropertyMock(side_effect=AssertionError)):
+        assert table.existing([b"f%d" % number for number in range(10, 30)]) == {b"f%d" % number for number in range(10, 20)}
+
+
 def test_a_few_searches_make_no_index() -> None:
     table = lower_snapshot_table.from_rows([[f"f{number}", *ROWS[0][1:]] for number in range(20)])
     with mock.patch.object(lower_snapshot_table.Table, "_at", mock.PropertyMock(side_effect=AssertionError)):
@@ -131,6 +148,16 @@ def test_a_manifest_round_trips(tmp_path: Path) -> None:
         0,
         (),
     )
+
+
+def test_an_unloaded_snapshot_is_read_again(tmp_path: Path) -> None:
+    one = read(tmp_path, bytes_of([ROWS, []]))
+    before = dict(one.entries(0))
+    one.unload()
+    assert dict(one.entries(0)) == before
+    one.unload()
+    (tmp_path / "manifest").unlink()
+    assert one.row(0, b"a") is None
 
 
 def test_a_manifest_of_version_3_has_no_attributes(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from agent_dev.merge_engine.journal import (
     Journal,
     MemberMarks,
     MergeHeader,
+    MovedEntries,
     NextAction,
     Operation,
     OpKind,
@@ -91,6 +92,29 @@ def test_a_journal_round_trips() -> None:
         Phase("merge", (0, 1, 2), is_forward=True, time=7, result=PhaseResult({1: "why"}, {0: entry_mark(NEW), 2: None})),
     )
     assert (printed.applied_ops(), printed.known_marks()) == (frozenset((0, 2)), {0: entry_mark(NEW), 2: None})
+
+
+def test_known_changes_are_used_if_they_are_equal() -> None:
+    """Of a redo: the session has the same changes."""
+    other = Change(KEY, ChangeKind.EDITED, Entry(FileType.FILE), Entry(FileType.FILE))  # not merged
+    known = [other, *(replace(change) for change in CHANGES[1:])]
+    decode(written(*BEGUN))  # else the journal that was decoded last may be the same
+    printed = journal_codec.decode(BytesIO(written(*REACHED)), known)
+
+    assert printed.changes == CHANGES
+    assert [one is another for one, another in zip(printed.changes, known, strict=True)] == [False, True, True, True]
+    assert [one.key is another.key for one, another in zip(printed.changes, known, strict=True)] == [True] * 4
+    assert decode(written(*UNDER_WAY)).changes[1] is not known[1]
+
+
+def test_entries_moved_into_slots_are_listed() -> None:
+    moves = [(Key(number % 2, b"a/\xff\n%d" % number), str(number)) for number in range(5)]
+    journal = decode(written(begin_record(BEGIN), *adopt_records(tuple(moves[:3])), *adopt_records(tuple(moves[3:]))))
+
+    assert list(journal.adopted) == moves
+    assert not MovedEntries()
+    assert not MovedEntries().add([])
+    assert MovedEntries().add(moves) == journal.adopted != MovedEntries().add(moves[1:])
 
 
 def test_long_records_come_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
