@@ -1,12 +1,16 @@
 """Notes about other sessions, with more of them than are compared or read."""
 
+from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import Mock
 
 import pytest
 
 from agent_dev.cli.review_notes import shared_notes
-from agent_dev.session import sessions, startup_state, store
+from agent_dev.config.options import RunOptions
+from agent_dev.errors import UsageError
+from agent_dev.fs import state_files
+from agent_dev.session import session_names, sessions, startup_state, store
 from tests.harness.ended_session import ENVIRON, EndedSession
 from tests.harness.trees import FILE, Node, UpperEntry
 
@@ -60,3 +64,46 @@ def test_a_name_reads_only_the_records_that_contain_it(tmp_path: Path, monkeypat
         assert sessions.open_with_name(context, "unused") == ()
         order = (made[1], made[2], made[1])
         assert [call.args[0].id for call in read.call_args_list] == [one.session.id for one in order]
+
+
+@pytest.fixture
+def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EndedSession]:
+    """Yield a session in whose repository names are checked."""
+    with EndedSession(tmp_path, {b"a": Node(FILE, b"a\n")}, MARKS) as first:
+        (root,) = store.read_record(first.session)["roots"]
+        monkeypatch.setattr(sessions, "command_context", lambda *_: sessions.CommandContext(first.store, root, root, ENVIRON))
+        yield first
+
+
+@pytest.mark.parametrize("is_new", [True, False], ids=["new", "renamed"])
+def test_a_name_that_was_taken_since_the_first_check_is_refused(named: EndedSession, *, is_new: bool) -> None:
+    options = RunOptions(name="fix")
+    session_names.require_unused_name(options, ENVIRON)
+    session = EndedSession.another(named).session if is_new else named.session
+    store.write_record(session, {**store.read_record(session), "name": "fix"})
+    if is_new:
+        store.unlock_session(session)
+
+    for _ in range(2):
+        with pytest.raises(UsageError, match="a waiting session of this repository has that name"):
+            session_names.require_unused_name(options, ENVIRON)
+
+
+def test_the_second_check_of_a_name_reads_no_older_record(named: EndedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_names, "_CLOCK_LAG", -(10**12))  # so that all records are older
+    read = Mock(wraps=state_files.read_file)
+    monkeypatch.setattr(state_files, "read_file", read)
+    counts = []
+    for name in ("fix", "fix", "other", "fix", "fix"):
+        read.reset_mock()
+        session_names.require_unused_name(RunOptions(name=name), ENVIRON)
+        counts.append(read.call_count)
+    assert counts == [1, 0, 1, 1, 0]
+
+
+def test_a_name_that_is_taken_stays_refused(named: EndedSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session_names, "_CLOCK_LAG", -(10**12))
+    store.write_record(named.session, {**store.read_record(named.session), "name": "fix"})
+    for _ in range(2):
+        with pytest.raises(UsageError):
+            session_names.require_unused_name(RunOptions(name="fix"), ENVIRON)
