@@ -69,12 +69,12 @@ def _fetch(
 ) -> None:
     wanted = "".join(f"{oid}\n" for oid in tips if parse_ref(oid.encode()))
     stdin = wanted + "".join(f"^{oid}\n" for oid in sorted(set(known)))
-    code, pack, reason = source.run("pack-objects", "--revs", "--stdout", "-q", "--window=0", stdin=stdin.encode())
+    packing = ("pack-objects", "--revs", "--stdout", "-q", "--window=0")
+    code, pack, reason = source.run(*packing, stdin=stdin.encode(), seconds=bare.IMPORT_SECONDS)
     if code:
         raise RefusedCommits(reason=reason, hint=_HINT)
-    code, _, reason = checked.run(
-        "-c", "core.fsync=none", "index-pack", "--stdin", _check_option(is_partial=is_partial), stdin=pack
-    )
+    indexing = ("-c", "core.fsync=none", "index-pack", "--stdin", _check_option(is_partial=is_partial))
+    code, _, reason = checked.run(*indexing, stdin=pack, seconds=bare.IMPORT_SECONDS)
     if code:
         raise RefusedCommits(reason=reason, hint=_HINT)
 
@@ -102,7 +102,7 @@ def import_objects(repo: BareRepository, common: str, wanted: tuple[str, ...], k
     pack_dir = f"{repo.path}/home"
     os.mkdir(pack_dir, 0o700)
     args = ("-c", "core.fsync=all", "pack-objects", "--revs", "-q", f"{pack_dir}/pack")
-    pack_names = repo.check_output(*args, stdin=stdin.encode()).decode("ascii").strip()
+    pack_names = repo.check_output(*args, stdin=stdin.encode(), seconds=bare.IMPORT_SECONDS).decode("ascii").strip()
     for name in pack_names.split():
         _install_pack(pack_dir, f"pack-{name}", f"{common}/objects/pack")
 

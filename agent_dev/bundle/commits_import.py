@@ -107,7 +107,7 @@ def _take_objects(checked: bare.BareRepository, wanted: CommitsImport, packs: st
     if wanted.pack:
         with open(wanted.pack, "rb") as file:
             words = ("-c", "core.fsync=none", "index-pack", "--stdin", "--fix-thin", "--strict")
-            code, _, reason = checked.run(*words, stdin=file.read())
+            code, _, reason = checked.run(*words, stdin=file.read(), seconds=bare.IMPORT_SECONDS)
         require(not code, f"git does not accept its commits ({reason}); is this a clone of the same repository?")
     _require_objects(checked, wanted.value["after"])
     if tip:

@@ -17,7 +17,7 @@ from agent_dev.fs.dir_tree import Tree
 from agent_dev.fs.entry import CorruptUpperError
 from agent_dev.fs.read_regular import read_regular_file
 from agent_dev.git import repository, secret_removal
-from agent_dev.git.bare import BareRepository
+from agent_dev.git.bare import IMPORT_SECONDS, BareRepository
 from agent_dev.git.object_links import list_directory
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.quick_dataclass import dataclass
@@ -197,7 +197,7 @@ def _pack(repo: BareRepository, tips: list[str], known: list[str]) -> bytes:
         return b""
     stdin = "".join(f"{oid}\n" for oid in tips) + "".join(f"^{oid}\n" for oid in known)
     words = ("-c", "pack.threads=1", "pack-objects", "--revs", "--stdout", "-q", "--thin", "--delta-base-offset")
-    pack = repo.check_output(*words, stdin=stdin.encode())
+    pack = repo.check_output(*words, stdin=stdin.encode(), seconds=IMPORT_SECONDS)
     return pack if int.from_bytes(pack[8:12], "big") else b""
 
 

@@ -19,7 +19,8 @@ from agent_dev.linux import process, streams
 from agent_dev.quick_dataclass import dataclass, field
 
 TIMEOUT_SECONDS = 20.0  # without any output, and without using the processor
-LONGEST_SECONDS = 300.0  # 100,000 objects take half a minute on a slow disk; those of an agent could take forever
+LONGEST_SECONDS = 60.0  # in all: the objects of an agent could take forever
+IMPORT_SECONDS = 600.0  # to pack commits that the user wants: 100,000 objects take half a minute on a slow disk
 _MAX_OBJECT_SIZE = 1 << 30
 MAX_OUTPUT_SIZE = 1 << 30
 _PIPE_SIZE = 1 << 20  # bytes that git can write before they are read
@@ -42,19 +43,32 @@ class BareRepository:
         """The null object id."""
         return "0" * (64 if self.is_sha256 else 40)
 
-    def check_output(self, *args: str, stdin: bytes | memoryview = b"", env: Mapping[str, str] | None = None) -> bytes:
+    def check_output(
+        self,
+        *args: str,
+        stdin: bytes | memoryview = b"",
+        env: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> bytes:
         """Run git and return its output. Raises CommandFailed when it fails or times out."""
-        code, output, reason = self.run(*args, stdin=stdin, env=env)
+        code, output, reason = self.run(*args, stdin=stdin, env=env, seconds=seconds)
         if code:
             raise CommandFailed(program=f"git {_subcommand(args)}", reason=reason)
         return output
 
-    def run(self, *args: str, stdin: bytes | memoryview = b"", env: Mapping[str, str] | None = None) -> tuple[int, bytes, str]:
+    def run(
+        self,
+        *args: str,
+        stdin: bytes | memoryview = b"",
+        env: Mapping[str, str] | None = None,
+        seconds: float | None = None,
+    ) -> tuple[int, bytes, str]:
         """Run git; return its exit code, its output and the last line of its error messages.
 
+        `seconds`: how long it may take, if not `LONGEST_SECONDS`.
         Raises CommandFailed on a timeout, DiskFull when git ran out of disk space.
         """
-        with self.start(*args, stdin=stdin, env=env) as finish:
+        with self.start(*args, stdin=stdin, env=env, seconds=seconds) as finish:
             return finish()
 
     @contextmanager
@@ -64,6 +78,7 @@ class BareRepository:
         stdin: bytes | memoryview = b"",
         env: Mapping[str, str] | None = None,
         max_size: int = MAX_OUTPUT_SIZE,
+        seconds: float | None = None,
     ) -> Iterator[Callable[[], tuple[int, bytes, str]]]:
         """Start git; yield a function that waits for at most `max_size` bytes of output and returns what `run` returns."""
         argv = ("git", "--git-dir", self.path, *repository.SAFE_OPTIONS, *args)
@@ -87,7 +102,7 @@ class BareRepository:
 
             def finish() -> tuple[int, bytes, str]:
                 try:
-                    output = _read_all(git, max_size)
+                    output = _read_all(git, max_size, seconds or LONGEST_SECONDS)
                 except TimeoutError as error:
                     reason = f"{error}; the session's objects may be damaged"
                     raise CommandFailed(program=f"git {_subcommand(args)}", reason=reason) from None
@@ -125,15 +140,15 @@ def _memory_file(data: bytes | memoryview) -> Iterator[int]:
         os.close(fd)
 
 
-def _read_all(git: "subprocess.Popen[bytes]", max_size: int) -> bytes:
+def _read_all(git: "subprocess.Popen[bytes]", max_size: int, seconds: float) -> bytes:
     """Return all output and wait for the process to exit. Raises TimeoutError; also for output larger than `max_size`."""
     chunks, size = [], 0
     assert git.stdout is not None  # noqa: S101  (it is a pipe)
-    fd, end = git.stdout.fileno(), time.monotonic() + LONGEST_SECONDS
+    fd, start = git.stdout.fileno(), time.monotonic()
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     while True:
-        _wait_for_output(git, poll, end)
+        _wait_for_output(git, poll, start, seconds)
         chunk = os.read(fd, 1 << 20)
         if not chunk:
             break
@@ -148,15 +163,15 @@ def _read_all(git: "subprocess.Popen[bytes]", max_size: int) -> bytes:
     return b"".join(chunks)
 
 
-def _wait_for_output(git: "subprocess.Popen[bytes]", poll: select.poll, end: float) -> None:
-    """Wait until git writes something or exits. Raises TimeoutError if it does nothing, or not before `end` (monotonic)."""
+def _wait_for_output(git: "subprocess.Popen[bytes]", poll: select.poll, start: float, seconds: float) -> None:
+    """Wait until git writes something or exits. Raises TimeoutError if it does nothing, or takes too long since `start`."""
     if poll.poll(0):
         return
     used = process.used_time(git.pid)
-    while not poll.poll(max(0.0, min(TIMEOUT_SECONDS, end - time.monotonic())) * 1000):
+    while not poll.poll(max(0.0, min(TIMEOUT_SECONDS, start + seconds - time.monotonic())) * 1000):
         last, used = used, process.used_time(git.pid)
-        if time.monotonic() >= end:
-            raise TimeoutError(f"timed out after {LONGEST_SECONDS:.0f} s")
+        if time.monotonic() >= start + seconds:
+            raise TimeoutError(f"timed out after {seconds:.0f} s")
         if used == last:
             raise TimeoutError(f"timed out, since it did nothing for {TIMEOUT_SECONDS:.0f} s")
 

@@ -47,6 +47,12 @@ def test_no_git_works_forever(tmp_path: Path, body: str, monkeypatch: pytest.Mon
     assert time.monotonic() - started < 60
 
 
+def test_an_import_may_take_longer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bare, "LONGEST_SECONDS", 1.0)
+
+    assert repository(tmp_path, WORKING).check_output("index-pack", seconds=60) == b"done\n"
+
+
 def test_output_has_a_limit(tmp_path: Path) -> None:
     limited = repository(tmp_path, WRITING).start("cat-file", max_size=20)
 
