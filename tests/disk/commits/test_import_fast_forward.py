@@ -1,10 +1,12 @@
 """Commits are imported onto the user's branch, with files and index; if the branch cannot be fast-forwarded, it stays."""
 
 import shutil
+from typing import Any
 
 import pytest
 
 from agent_dev.errors import CannotImport
+from agent_dev.git import bare
 from tests.disk.commits.import_world import fsck, head, refs, status
 from tests.harness.git.git_session import GitSession
 from tests.harness.repository import commit, git
@@ -44,6 +46,22 @@ def test_the_reflog_names_the_session(session: GitSession) -> None:
 
     for name in ("HEAD", "main"):
         assert git(session.root, "reflog", "-1", "--format=%gs", name).strip() == f"agent-dev: merge {done.merge}"
+
+
+def test_only_what_packs_or_checks_the_objects_may_take_long(session: GitSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a slow disk this takes minutes for many objects; an agent can make some that take git any time."""
+    wait, limits = bare._wait_for_output, set[tuple[str, float]]()
+
+    def waiting(git: Any, poll: Any, start: float, seconds: float) -> None:
+        limits.update((name, seconds) for name in {"pack-objects", "index-pack"}.intersection(git.args) or ("others",))
+        wait(git, poll, start, seconds)
+
+    monkeypatch.setattr(bare, "_wait_for_output", waiting)
+    session.commit("one", a__txt="agent\n")
+    session.end()
+    session.import_commits()
+
+    assert limits == {("pack-objects", 600), ("index-pack", 600), ("others", 60)}
 
 
 # --- the branch cannot be fast-forwarded ---
