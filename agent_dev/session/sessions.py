@@ -150,6 +150,9 @@ def find_session(
 
 def find_by_name(context: CommandContext, name: str) -> ListedSession | None:
     """Return the session that an id or a name means in this repository, or None."""
+    own = store.Session(name, f"{context.store.sessions}/{name}")
+    if "/" not in name and os.path.lexists(f"{own.folder}/session.json"):
+        return _listed(own)  # by its id: no other record must be read
     return match_session(_mentioning(context, name), name, context.root)
 
 

@@ -66,6 +66,23 @@ def test_a_name_reads_only_the_records_that_contain_it(tmp_path: Path, monkeypat
         assert [call.args[0].id for call in read.call_args_list] == [one.session.id for one in order]
 
 
+def test_a_session_that_is_named_by_its_id_needs_no_other_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with EndedSession(tmp_path, {b"a": Node(FILE, b"a\n")}, MARKS) as first:
+        made = EndedSession.another(first)
+        store.write_record(made.session, {**store.read_record(made.session), "name": first.session.id})
+        store.unlock_session(made.session)
+        (root,) = store.read_record(first.session)["roots"]
+        context = sessions.CommandContext(first.store, root, root, ENVIRON)
+        search = Mock(return_value=())
+        monkeypatch.setattr(store, "mentioning_sessions", search)
+        found = sessions.find_by_name(context, first.session.id)
+        assert found is not None
+        assert found.session.id == first.session.id
+        search.assert_not_called()
+        for name in ("", ".", "..", f"../sessions/{first.session.id}", "unknown"):
+            assert sessions.find_by_name(context, name) is None
+
+
 @pytest.fixture
 def named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EndedSession]:
     """Yield a session in whose repository names are checked."""

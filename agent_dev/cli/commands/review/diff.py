@@ -67,10 +67,12 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
 
 
 def _pop_session(names: list[str], args: argparse.Namespace, context: CommandContext) -> str:
-    """Remove the name of a session from the arguments and return it; "" if the first one is none."""
-    if not args.words:
+    """Remove the name of a session from the arguments and return its id; "" if the first one is none."""
+    found = sessions.find_by_name(context, names[0]) if args.words else None
+    if found is None:
         return ""
-    return names.pop(0) if sessions.find_by_name(context, names[0]) is not None else ""
+    del names[0]
+    return found.session.id
 
 
 def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args: argparse.Namespace) -> int:
