@@ -141,7 +141,10 @@ def _memory_file(data: bytes | memoryview) -> Iterator[int]:
 
 
 def _read_all(git: "subprocess.Popen[bytes]", max_size: int, seconds: float) -> bytes:
-    """Return all output and wait for the process to exit. Raises TimeoutError; also for output larger than `max_size`."""
+    """Return all output and wait for the process to exit, for at most so many seconds.
+
+    Raises TimeoutError; also for output larger than `max_size`.
+    """
     chunks, size = [], 0
     assert git.stdout is not None  # noqa: S101  (it is a pipe)
     fd, start = git.stdout.fileno(), time.monotonic()

@@ -3,29 +3,19 @@
 import fcntl
 import hashlib
 import os
-import time
 
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, UsageError
 from agent_dev.session import sessions
 
-_CLOCK_LAG = 10**9  # ns: more than file system timestamps lag
-_checked: dict[tuple[str, str, str], int] = {}  # when a name was checked, by state directory, root and name
 _CLAIMS = "names"  # in the state directory; a starting run locks the byte to which its name hashes
 
 
 def require_unused_name(options: RunOptions, environ: dict[str, str]) -> None:
-    """Raise UsageError if an open session of this repository has the name `--name`.
-
-    The second time, only records that were written since the first time are read.
-    """
+    """Raise UsageError if an open session of this repository has the name `--name`."""
     try:
         context = sessions.command_context(options, environ)
-        key = context.store.path, context.root, options.name
-        since, now = _checked.pop(key, 0), time.time_ns()
-        found = sessions.open_with_name(context, options.name, since)
-        if not (found or since):
-            _checked[key] = now - _CLOCK_LAG
+        found = sessions.open_with_name(context, options.name)
     except AgentDevError:
         return  # the run fails for the same reason and reports it
     if found:

@@ -156,18 +156,15 @@ def find_by_name(context: CommandContext, name: str) -> ListedSession | None:
     return match_session(_mentioning(context, name), name, context.root)
 
 
-def open_with_name(context: CommandContext, name: str, since: int = 0) -> tuple[ListedSession, ...]:
-    """Return the open sessions of this repository that the user gave this name; of a thousand, few records are parsed.
-
-    `since`: only those with records that were written later; in ns since 1970.
-    """
-    found = (one for one in _mentioning(context, name, since) if one.record.get("name") == name and one.state in OPEN)
+def open_with_name(context: CommandContext, name: str) -> tuple[ListedSession, ...]:
+    """Return the open sessions of this repository that the user gave this name; of a thousand, few records are parsed."""
+    found = (one for one in _mentioning(context, name) if one.record.get("name") == name and one.state in OPEN)
     return tuple(one for one in found if store.has_root(one.record, context.root))
 
 
-def _mentioning(context: CommandContext, name: str, since: int = 0) -> tuple[ListedSession, ...]:
+def _mentioning(context: CommandContext, name: str) -> tuple[ListedSession, ...]:
     """Return the sessions with this id, or with this text in their records."""
-    return tuple(filter(None, map(_listed, store.mentioning_sessions(context.store, name, since))))
+    return tuple(filter(None, map(_listed, store.mentioning_sessions(context.store, name))))
 
 
 def match_session(all_found: tuple[ListedSession, ...], name: str, root: str) -> ListedSession | None:

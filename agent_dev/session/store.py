@@ -390,18 +390,12 @@ def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
     return any(_quoted(text) in data for text in texts)
 
 
-def mentioning_sessions(store: Store, name: str, since: int = 0) -> tuple[Session, ...]:
-    """Return the sessions with this id, or with this text in their records, oldest first.
-
-    `since`: only those with records that were written later; in ns since 1970.
-    """
+def mentioning_sessions(store: Store, name: str) -> tuple[Session, ...]:
+    """Return the sessions with this id, or with this text in their records, oldest first."""
     folder, text, found = store.sessions, _quoted(name), []
     for session_id in sorted(state_files.list_names(folder)):  # of a thousand, few become values
-        record = f"{folder}/{session_id}/session.json"
         try:
-            if since and os.stat(record).st_ctime_ns < since:  # takes a third of the time of reading it
-                continue
-            is_mentioned = session_id == name or text in state_files.read_file(record)
+            is_mentioned = session_id == name or text in state_files.read_file(f"{folder}/{session_id}/session.json")
         except OSError:
             continue
         if is_mentioned:

@@ -9,7 +9,6 @@ import pytest
 from agent_dev.cli.review_notes import shared_notes
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import UsageError
-from agent_dev.fs import state_files
 from agent_dev.session import session_names, sessions, startup_state, store
 from tests.harness.ended_session import ENVIRON, EndedSession
 from tests.harness.trees import FILE, Node, UpperEntry
@@ -104,23 +103,3 @@ def test_a_name_that_was_taken_since_the_first_check_is_refused(named: EndedSess
     for _ in range(2):
         with pytest.raises(UsageError, match="a waiting session of this repository has that name"):
             session_names.require_unused_name(options, ENVIRON)
-
-
-def test_the_second_check_of_a_name_reads_no_older_record(named: EndedSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_names, "_CLOCK_LAG", -(10**12))  # so that all records are older
-    read = Mock(wraps=state_files.read_file)
-    monkeypatch.setattr(state_files, "read_file", read)
-    counts = []
-    for name in ("fix", "fix", "other", "fix", "fix"):
-        read.reset_mock()
-        session_names.require_unused_name(RunOptions(name=name), ENVIRON)
-        counts.append(read.call_count)
-    assert counts == [1, 0, 1, 1, 0]
-
-
-def test_a_name_that_is_taken_stays_refused(named: EndedSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(session_names, "_CLOCK_LAG", -(10**12))
-    store.write_record(named.session, {**store.read_record(named.session), "name": "fix"})
-    for _ in range(2):
-        with pytest.raises(UsageError):
-            session_names.require_unused_name(RunOptions(name="fix"), ENVIRON)
