@@ -13,12 +13,12 @@ from typing import Any
 from agent_dev.bundle.manifest_json import Rows
 from agent_dev.fs import walk
 from agent_dev.fs.dir_tree import CHUNK_SIZE, Tree
-from agent_dev.fs.entry import Entry, FileType, WalkedEntry
+from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import lower_snapshot, lower_snapshot_table
+from agent_dev.overlay.lower_snapshot_row import TYPES, RecordedPath
 from agent_dev.quick_dataclass import dataclass
 
 Row = dict[str, Any]
-_TYPES = {str(kind): kind for kind in FileType}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def write_base(request: BaseRequest, roots: list[dict[str, Any]], contents: Cont
 
     `contents`: the digests of the contents that the bundle has. Those that only base versions need are in their place already.
     """
-    packed = [lower_snapshot_table.pack(_rows(request, number, root["base"], contents)) for number, root in enumerate(roots)]
+    packed = [lower_snapshot_table.pack(_paths(request, number, root["base"], contents)) for number, root in enumerate(roots)]
     about = {
         "complete": all(root["complete"] for root in roots),
         "cut": "" if all(root["complete"] for root in roots) else "it was incomplete where the bundle was made",
@@ -58,7 +58,7 @@ def write_base(request: BaseRequest, roots: list[dict[str, Any]], contents: Cont
         file.write(lower_snapshot.encode_manifest(about, packed))
 
 
-def _rows(request: BaseRequest, number: int, base: Rows, contents: Container[str]) -> Iterator[list[object]]:
+def _paths(request: BaseRequest, number: int, base: Rows, contents: Container[str]) -> Iterator[RecordedPath]:
     path, objects = request.roots[number]
     tree = Tree(path, is_reviewed=True)
     try:
@@ -68,8 +68,7 @@ def _rows(request: BaseRequest, number: int, base: Rows, contents: Container[str
             stored = f"@{number}:{row['blob']}" if "blob" in row and objects else ""
             if row.get("digest") in contents:
                 stored = _store(request, row["digest"], stored_contents)
-            walked = WalkedEntry(os.fsencode(row["path"]), entry)
-            yield lower_snapshot.row_of(walked, stored, has_attributes="attributes" in row or bool(entry.inode))
+            yield os.fsencode(row["path"]), entry, stored, "attributes" in row or bool(entry.inode)
     finally:
         tree.close()
 
@@ -91,7 +90,7 @@ def _entry_here(tree: Tree, row: Row) -> Entry:
     if now is not None and _is_same(now, row) and (now.attributes == attributes or "attributes" not in row):
         return now
     target = os.fsencode(row.get("target", ""))
-    return Entry(_TYPES[row["type"]], row["mode"], row["size"], target=target, attributes=attributes)
+    return Entry(TYPES[row["type"]], row["mode"], row["size"], target=target, attributes=attributes)
 
 
 def _is_same(now: Entry, row: Row) -> bool:

@@ -1,6 +1,7 @@
 """Entries of a file tree, as values."""
 
 import marshal
+from collections.abc import Iterable
 from enum import StrEnum
 from struct import Struct
 from struct import error as StructError  # noqa: N812
@@ -27,13 +28,14 @@ class FileType(StrEnum):
     DEVICE = "device"
 
 
-_TYPES = tuple(FileType)
-_CODES = {kind: code for code, kind in enumerate(_TYPES)}
+TYPE_BY_CODE = tuple(FileType)
+_CODES = {kind: code for code, kind in enumerate(TYPE_BY_CODE)}
 _LAYOUT = Struct("<BQQqqHI")  # type, inode, size, mtime, ctime, mode, links
 _INODE, _SIZE, _MTIME, _CTIME, _MODE, _LINKS = 1, 9, 17, 25, 33, 35  # offsets
 _END = _LAYOUT.size
 _TIMES = 1 << 64  # those that fit into the layout: about the years 1677 to 2262
 _DETERMINISTIC = 0  # marshal's version: later ones depend on which values are shared
+_STAT_NUMBERS = Struct("<QQqq")  # from the inode to the ctime
 _UINT16, _UINT32, _UINT64, _INT64 = Struct("<H"), Struct("<I"), Struct("<Q"), Struct("<q")
 
 
@@ -78,7 +80,7 @@ class Entry(Packed):
     @property
     def type(self) -> FileType:
         """The type."""
-        return _TYPES[self[0]]
+        return TYPE_BY_CODE[self[0]]
 
     @property
     def mode(self) -> int:
@@ -107,6 +109,13 @@ class Entry(Packed):
     def ctime(self) -> int:
         """The time of the last change of the inode, in ns since 1970."""
         return self._time(_CTIME, 3)
+
+    @property
+    def stat_numbers(self) -> tuple[int, int, int, int]:
+        """The inode, size, mtime and ctime, in a third of the time that it takes to get one after the other."""
+        if len(self) == _END:
+            return _STAT_NUMBERS.unpack_from(self, _INODE)
+        return self.inode, self.size, self.mtime, self.ctime
 
     @property
     def links(self) -> int:
@@ -143,6 +152,11 @@ class Entry(Packed):
         return self.endswith(_ONE_LINK, _LINKS) and len(self) == _END
 
     @property
+    def fits_columns(self) -> bool:
+        """True if `number_columns` and the target are all of it: without attributes, with times in the layout's range."""
+        return len(self) == _END or self._rest() == (self.target, ())
+
+    @property
     def identity(self) -> bytes:
         """The values that stay the same as long as an entry is untouched: all but mode and links (decision 0006)."""
         return self[:_MODE] if len(self) == _END else self[:_MODE] + _far_times(self.mtime, self.ctime)
@@ -172,6 +186,11 @@ class Entry(Packed):
         if self.type is FileType.DIRECTORY:
             return other.inode_identity == self.inode_identity and other.mode == self.mode
         return other.identity == self.identity
+
+
+def number_columns(entries: Iterable[Entry]) -> list[tuple[int, ...]]:
+    """Return the numbers of some entries by field: type (an index of `TYPE_BY_CODE`), inode, size, mtime, ctime, mode, links."""
+    return list(zip(*_LAYOUT.iter_unpack(b"".join([one[:_END] for one in entries])), strict=True))
 
 
 def _wrapped(time: int) -> int:

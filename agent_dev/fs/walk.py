@@ -7,6 +7,7 @@ directories would take memory that grows with the square of the depth.
 import errno
 import os
 import stat
+import sys
 from collections.abc import Callable, Iterator
 
 from agent_dev.fs.entry import HARMLESS_OVERLAY_ATTRIBUTES, LONGEST_PATH, Entry, FileType, WalkedEntry
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 SkipEntry = Callable[[bytes, FileType], bool]
 
+_FS_ENCODING = sys.getfilesystemencoding(), sys.getfilesystemencodeerrors()
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OVERLAY = "user.overlay."
 _READABLE = 0o500
@@ -122,7 +124,7 @@ def _read(
     below: list[bytes] = []
     prefix = path + b"/" if path else b""
     try:
-        names = sorted(map(os.fsencode, os.listdir(folder)))
+        names = sorted([name.encode(*_FS_ENCODING) for name in os.listdir(folder)])  # as os.fsencode, in half the time
     except OSError as error:
         problems.append(f"{os.fsdecode(path)}: {error.strerror}")
         return found, below
@@ -135,10 +137,11 @@ def _read(
         except OSError as error:
             problems.append(f"{os.fsdecode(prefix + name)}: {error.strerror}")
             continue
-        if one.entry.type is FileType.DIRECTORY and len(one.path) > LONGEST_PATH:
-            one = replace(one, is_too_deep=True)
-        elif one.entry.type is FileType.DIRECTORY:
-            below.append(name)
+        if one.entry.type is FileType.DIRECTORY:
+            if len(one.path) > LONGEST_PATH:
+                one = replace(one, is_too_deep=True)
+            else:
+                below.append(name)
         found.append(one)
     below.reverse()
     return found, below

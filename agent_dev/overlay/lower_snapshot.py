@@ -7,15 +7,16 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import checksummed_json, fast_json
-from agent_dev.fs.entry import Entry, FileType, WalkedEntry
+from agent_dev.fs.entry import Entry
 from agent_dev.git.conversion import restore_line_endings
 from agent_dev.overlay import raw_json, rows_before_merge
+from agent_dev.overlay.lower_snapshot_row import INODE, STORED, TYPES, entry_of, row_of
 
 if TYPE_CHECKING:
     from agent_dev.git.blob_reader import BlobReader
-    from agent_dev.overlay.lower_snapshot_table import Row, Table
+    from agent_dev.overlay.lower_snapshot_row import Row
+    from agent_dev.overlay.lower_snapshot_table import Table
 
-INODE, STORED = 4, 9  # indexes in a row
 VERSION = 4  # of the manifest: a line of JSON with a checksum of the whole file, then tables of columns
 READABLE = (3, VERSION)  # version 3 has no extended attributes
 _MERGED = "merged"  # the file with the rows that merges have changed
@@ -33,7 +34,7 @@ def read_manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | 
 
 
 def encode_manifest(about: dict[str, Any], packed: "Sequence[tuple[dict[str, object], list[bytes]]]") -> bytes:
-    """Encode a manifest: `about` as JSON, and the packed rows of each root (`lower_snapshot_table.pack`)."""
+    """Encode a manifest: `about` as JSON, and the packed paths of each root (`lower_snapshot_table.pack`)."""
     header = fast_json.dumps({"version": VERSION, **about, "roots": [header for header, _ in packed]})
     return checksummed_json.add_checksum(header, b"\n", *(column for _, columns in packed for column in columns))
 
@@ -71,11 +72,11 @@ def record_merge(
 
     def new_rows() -> Iterator[tuple[bytes, bytes]]:
         for path, entry in now:
-            row = row_of(WalkedEntry(path, entry), "") if entry else None
+            row = row_of(path, entry, "") if entry else None
             if contents and entry and path in contents:
                 data, mode = contents[path]
                 merged = entry.with_values(size=len(data), mode=mode, inode=0, ctime=0)
-                row = row_of(WalkedEntry(path, merged), _store(folder, data))
+                row = row_of(path, merged, _store(folder, data))
             if base.row(root, path) != row:  # equal rows were recorded before a crash
                 changed.append(path)
             yield path, _encoded(row)
@@ -133,14 +134,14 @@ def record_new_times(folder: str, root: int, now: dict[bytes, Entry]) -> None:
     table = data["roots"][root]
     for path, entry in now.items():
         previous = table.row(path) if path in table else None
-        row = row_of(WalkedEntry(path, _with_settings(entry, previous)), table.content_location(path))
+        row = row_of(path, _with_settings(entry, previous), table.content_location(path))
         rows[os.fsdecode(path)] = fast_json.dumps(row)
     _write_merged(folder, merged)
 
 
 def _with_settings(entry: Entry, previous: "Row | None") -> Entry:
     """Return an entry with the mode and attributes of its base version, without a ctime if the user has set others since."""
-    base = _entry(previous) if previous is not None else None
+    base = entry_of(previous) if previous is not None else None
     if base is None or base.type is not entry.type or (base.mode, base.attributes) == (entry.mode, entry.attributes):
         return entry
     return entry.with_values(mode=base.mode, attributes=base.attributes, ctime=0)
@@ -174,7 +175,7 @@ def record_undo(
         if path in theirs or (previous is not None and not previous[INODE]):
             return known
         stored = str(previous[STORED]) if previous is not None else location(path) if entry else ""
-        return _encoded(row_of(WalkedEntry(path, _with_settings(entry, previous)), stored) if entry else None)
+        return _encoded(row_of(path, _with_settings(entry, previous), stored) if entry else None)
 
     def restored_rows() -> Iterator[tuple[bytes, bytes | None]]:
         pending = {path: path for path in paths}
@@ -237,25 +238,6 @@ def _with_merged(folder: str, data: dict[str, Any]) -> dict[str, Any]:
         for root, rows in raw_json.iterate(file):
             data["roots"][int(root)].override(rows)
     return data
-
-
-def row_of(found: WalkedEntry, stored: str, *, has_attributes: bool = True) -> "Row":
-    """Return the row of a path; `has_attributes`: whether its entry has its extended attributes."""
-    entry = found.entry
-    target = os.fsdecode(entry.target) if entry.target else ""
-    return [
-        os.fsdecode(found.path),
-        str(entry.type),
-        entry.mode,
-        entry.size,
-        entry.inode,
-        entry.mtime,
-        entry.ctime,
-        entry.links,
-        target,
-        stored,
-        *([[[name, value.hex()] for name, value in entry.attributes]] if has_attributes else ()),
-    ]
 
 
 def _describe_notes(folder: str, data: dict[str, Any] | None) -> tuple[str, ...]:
@@ -330,7 +312,7 @@ class LowerSnapshot:
         """Return the entries of a root."""
         from agent_dev.overlay import lower_snapshot_table  # not loaded before the agent runs
 
-        return SnapshotEntries(self._tables[root] if root < len(self._tables) else lower_snapshot_table.from_rows(()))
+        return SnapshotEntries(self._tables[root] if root < len(self._tables) else lower_snapshot_table.table_of(()))
 
     def release_index(self) -> None:
         """Free the memory of what finds paths; a later search makes it again."""
@@ -387,7 +369,7 @@ class LowerSnapshot:
         if not name:
             return None
         if name.startswith("@"):
-            entry = _entry(self._tables[root].row(path))
+            entry = entry_of(self._tables[root].row(path))
             store, _, oid = name[1:].partition(":")
             blob = self._blobs_of(int(store)).read(oid, entry.size) if entry.size <= MAX_STORED_FILE else None
             return restore_line_endings(blob, entry.size) if blob is not None else None
@@ -417,17 +399,6 @@ class LowerSnapshot:
         return self._blobs[store]
 
 
-_TYPES = {str(kind): kind for kind in FileType}  # a lookup is five times as fast as FileType(value)
-
-
-def _entry(row: "Row") -> Entry:
-    _, kind, mode, size, inode, mtime, ctime, links, target, _, *rest = row
-    link = os.fsencode(str(target)) if target else b""
-    attributes: Any = rest[0] if rest else ()
-    own = tuple((str(name), bytes.fromhex(value)) for name, value in attributes)
-    return Entry(_TYPES[kind], mode, size, inode, mtime, ctime, links, link, own)  # type: ignore[index,arg-type]
-
-
 class SnapshotEntries(MutableMapping[bytes, Entry]):
     """The entries of a root by path, created on first use: of tens of thousands only a few are read."""
 
@@ -444,9 +415,9 @@ class SnapshotEntries(MutableMapping[bytes, Entry]):
     def _entry(self, path: bytes) -> Entry:
         fields = self._table.fields(path)
         if fields is None:
-            return _entry(self._table.row(path))
+            return entry_of(self._table.row(path))
         kind, (mode, size, inode, mtime, ctime, links), target = fields
-        return Entry(_TYPES[kind], mode & 0o7777, size, inode, mtime, ctime, links, target)
+        return Entry(TYPES[kind], mode & 0o7777, size, inode, mtime, ctime, links, target)
 
     def get(self, path: bytes, default: Any = None) -> Any:
         """Return the entry of a path; faster than the inherited method, which catches an exception for each new file."""

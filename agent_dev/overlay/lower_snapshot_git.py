@@ -9,6 +9,7 @@ import os
 import stat
 import time
 from collections.abc import Iterable
+from typing import NamedTuple
 
 from agent_dev import debug
 from agent_dev.errors import Refused
@@ -23,21 +24,18 @@ _SECONDS = 20.0  # for one git process: a FIFO named .gitignore would block it f
 _LARGEST_INDEX = 1 << 30
 # Conversions that can change bytes but not the size; line endings cannot (git/conversion.py).
 _CONVERSIONS = ("filter", "ident", "working-tree-encoding")
-_NONE = (b"unspecified", b"unset")
+_UNSPECIFIED, _UNSET = b"unspecified", b"unset"
 
 
-@dataclass(frozen=True, slots=True)
-class Tracked:
-    """An index entry, the number of the object store that has its blob, and whether it is older than the index."""
+class IndexOrigin(NamedTuple):
+    """The index that has some entries: the number of the object store with their blobs, and its time of writing in ns."""
 
-    entry: IndexEntry
     store: int
-    is_older: bool
+    written: int
 
-    @property
-    def blob(self) -> str:
-        """Return the blob's name in a manifest."""
-        return f"@{self.store}:{self.entry.oid.hex()}"
+    def blob(self, entry: IndexEntry) -> str:
+        """Return the content location of an entry's blob."""
+        return f"@{self.store}:{entry.oid.hex()}"
 
 
 @dataclass(slots=True)
@@ -47,7 +45,7 @@ class GitView:
     `ignored_unknown` and `attributes_unknown`: directories below which ignored or converted files are unknown.
     """
 
-    tracked: dict[bytes, Tracked] = field(default_factory=dict)
+    tracked: dict[bytes, tuple[IndexEntry, IndexOrigin]] = field(default_factory=dict)
     untracked: set[bytes] = field(default_factory=set)
     converted: set[bytes] = field(default_factory=set)
     ignored_unknown: list[bytes] = field(default_factory=list)
@@ -126,10 +124,10 @@ def _query_repository(repo: _Repository, known: GitView, stores: list[str]) -> l
     objects = f"{repo.git.common}/objects"
     if objects not in stores:
         stores.append(objects)
-    store = stores.index(objects)
+    origin = IndexOrigin(stores.index(objects), written)
     nested = [repo.in_root(entry.path) for entry in entries if entry.mode == GITLINK]
     files = [entry for entry in entries if stat.S_ISREG(entry.mode) or stat.S_ISLNK(entry.mode)]
-    known.tracked |= {repo.in_root(entry.path): Tracked(entry, store, entry.mtime < written) for entry in files}
+    known.tracked |= {repo.in_root(entry.path): (entry, origin) for entry in files}
     _record_conversions(repo, files, known)
     listed = listing.answer()
     if listed is None:
@@ -197,8 +195,11 @@ def _record_conversions(repo: _Repository, files: list[IndexEntry], known: GitVi
     if output is None:
         known.attributes_unknown.append(repo.prefix)
         return
+    if _UNSPECIFIED not in paths and output.count(b"\0%b\0" % _UNSPECIFIED) == len(paths) * len(_CONVERSIONS):
+        return  # the usual repository; to split the output takes eight times as long
     fields = output.split(b"\0")
-    known.converted |= {repo.in_root(path) for path, value in zip(fields[::3], fields[2::3], strict=False) if value not in _NONE}
+    values = zip(fields[::3], fields[2::3], strict=False)
+    known.converted |= {repo.in_root(path) for path, value in values if value not in (_UNSPECIFIED, _UNSET)}
 
 
 def _nul_terminated(paths: Iterable[bytes]) -> bytes:

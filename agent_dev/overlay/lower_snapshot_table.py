@@ -8,103 +8,76 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from agent_dev.fs import fast_json
+from agent_dev.fs.entry import TYPE_BY_CODE, number_columns
 from agent_dev.overlay import raw_json
+from agent_dev.overlay.lower_snapshot_row import ATTRIBUTES, KIND, PATH, SIZE, STORED, TARGET, RecordedPath, Row, row_of
 
 if TYPE_CHECKING:
     from typing import Literal
 
     _Code = Literal["I", "q", "Q"]
 
-# path, type, mode, size, inode, mtime, ctime, links, target, content location (lower_snapshot_walk.RecordedPath), then extended
-# attributes as pairs of a name and a value in hex; without this field they are unknown.
-Row = list[object]
 # Type codes of `array` for mode to links; their sizes are the same on every platform.
-_NUMBERS: "tuple[_Code, ...]" = ("I", "q", "Q", "q", "q", "Q")
+_NUMBERS: "tuple[_Code, ...]" = ("I", "Q", "Q", "q", "q", "Q")
 _FIRST = 2  # index of the first number in a row
-_PATH, _KIND, _TARGET, _STORED, _ATTRIBUTES = 0, 1, 8, 9, 10
 _FILE, _LINK = "file", "symlink"
-_SIZE = 3
 _NAMES = re.compile(rb"[^\0]+")  # in a column of paths
 _BATCH = 5000  # rows that are packed at once
 _MAX_SEARCHES = 8  # of paths, before an index is made, which takes as long as a dozen and needs 170 bytes for each path
 
 
-def pack(rows: Iterable[Row]) -> tuple[dict[str, object], list[bytes]]:
-    """Pack rows, while they are made, into a JSON header and columns of bytes.
+def pack(recorded: Iterable[RecordedPath]) -> tuple[dict[str, object], list[bytes]]:
+    """Pack recorded paths, while they are read, into a JSON header and columns of bytes.
 
-    The header has the few rows that do not fit the columns: with attributes, with unknown ones, with a number beyond 64 bits.
+    The header has the rows of the few that do not fit: with attributes, with unknown ones, with a number beyond 64 bits.
     """
-    columns, left = _Columns(), iter(rows)
+    columns, left = _Columns(), iter(recorded)
     while batch := list(islice(left, _BATCH)):
         columns.add(batch)
     return columns.packed()
 
 
 class _Columns:
-    """Rows by column: 110 bytes for each instead of 500."""
+    """Recorded paths by column: 110 bytes for each instead of 500."""
 
     def __init__(self) -> None:
-        self._unpackable: list[Row] = []  # rows that do not fit
+        self._unpackable: list[Row] = []  # of those that do not fit
         self._paths: list[bytes] = []  # of a batch, joined
         self._targets: list[bytes] = []
-        self._kinds: dict[str, int] = {}
-        self._kind_numbers = bytearray()
+        self._kinds: list[bytes] = []
         self._numbers = [array(code) for code in _NUMBERS]
         self._places: list[str] = []
 
-    def add(self, rows: Sequence[Row]) -> None:
-        """Add rows."""
-        usual = [row for row in rows if len(row) > _ATTRIBUTES and not row[_ATTRIBUTES]]
-        try:
-            numbers = _number_columns(usual)
-        except OverflowError:  # a file system may have times after the year 2262
-            usual = list(filter(_fits, usual))
-            numbers = _number_columns(usual)
-        if len(usual) < len(rows):
+    def add(self, recorded: Sequence[RecordedPath]) -> None:
+        """Add some."""
+        usual = [one for one in recorded if one[3] and one[1].fits_columns]
+        if len(usual) < len(recorded):
             known = set(map(id, usual))
-            self._unpackable += [row for row in rows if id(row) not in known]
+            self._unpackable += [row_of(*one) for one in recorded if id(one) not in known]
         if not usual:
             return
-        fields: tuple[Any, ...] = tuple(zip(*usual, strict=True))
-        for column, more in zip(self._numbers, numbers, strict=True):
+        paths, entries, places, _ = zip(*usual, strict=True)
+        kinds, inodes, sizes, mtimes, ctimes, modes, links = number_columns(entries)
+        for column, more in zip(self._numbers, (modes, sizes, inodes, mtimes, ctimes, links), strict=True):
             column.extend(more)
-        for kind in fields[_KIND]:
-            self._kind_numbers.append(self._kinds.setdefault(kind, len(self._kinds)))
-        self._paths.append(_joined(fields[_PATH]))
-        self._targets.append(_joined(fields[_TARGET]))
-        self._places += fields[_STORED]
+        self._kinds.append(bytes(kinds))
+        self._paths.append(b"\0".join(paths))
+        self._targets.append(b"\0".join([one.target for one in entries]))
+        self._places += places
 
     def packed(self) -> tuple[dict[str, object], list[bytes]]:
         """Return the header and the columns."""
         width = max(map(len, self._places), default=0)
         columns = [
             b"\0".join(self._paths),
-            bytes(self._kind_numbers),
+            b"".join(self._kinds),
             *(column.tobytes() for column in self._numbers),
             b"\0".join(self._targets),
             "".join([place.ljust(width, "\0") for place in self._places]).encode("ascii"),
         ]
         sizes, count = [len(one) for one in columns], len(self._places)
-        header = {"width": width, "count": count, "kinds": [*self._kinds], "sizes": sizes, "odd": self._unpackable}
+        header = {"width": width, "count": count, "kinds": [*TYPE_BY_CODE], "sizes": sizes, "odd": self._unpackable}
         return header | {"attributes": True}, columns
-
-
-def _number_columns(rows: Sequence[Row]) -> list["array[int]"]:
-    columns: tuple[Any, ...] = tuple(zip(*(row[_FIRST:_TARGET] for row in rows), strict=True)) or ((),) * len(_NUMBERS)
-    return [array(code, column) for code, column in zip(_NUMBERS, columns, strict=True)]
-
-
-def _joined(texts: Iterable[str]) -> bytes:
-    return "\0".join(texts).encode("utf-8", "surrogateescape")
-
-
-def _fits(row: Row) -> bool:
-    numbers: Any = row[_FIRST:_TARGET]
-    try:
-        [array(code, [number]) for code, number in zip(_NUMBERS, numbers, strict=True)]
-    except OverflowError:
-        return False
-    return True
 
 
 class Table:
@@ -121,10 +94,9 @@ class Table:
         self._places: dict[bytes, int] | None = None  # of the paths in the columns
         self._text: bytes | None = None  # the paths, with a NUL on both sides of each
         self._found: dict[bytes, int | None] = {}  # the places of paths that were searched without an index
-        self._rows: dict[bytes, Row | bytes] = {os.fsencode(str(row[_PATH])): row for row in header["odd"]}
+        self._rows: dict[bytes, Row | bytes] = {os.fsencode(str(row[PATH])): row for row in header["odd"]}
         self._hidden: set[bytes] = set()  # paths that were overridden: their rows in the columns do not count
-        lengths = (bytes(columns[_PATH]).count(b"\0") + bool(self._count), *map(len, (columns[_KIND], *self._numbers)))
-        if any(one != self._count for one in lengths):
+        if any(len(one) != self._count for one in (columns[KIND], *self._numbers)):
             raise ValueError("columns have different lengths")
 
     @property
@@ -132,7 +104,7 @@ class Table:
         """The places of paths in the columns."""
         if self._places is None:
             self._text = None
-            paths = self._split(_PATH) if self._count else []
+            paths = self._split(PATH) if self._count else []
             self._places = dict(zip(paths, range(self._count), strict=True))
             for path in self._hidden:
                 self._places.pop(path, None)
@@ -154,7 +126,7 @@ class Table:
         if not self._count:
             return None
         if self._text is None:
-            self._text = b"\0%b\0" % bytes(self._columns[_PATH])
+            self._text = b"\0%b\0" % bytes(self._columns[PATH])
         found = self._text.find(b"\0%b\0" % path)
         return self._text.count(b"\0", 0, found) if found >= 0 else None
 
@@ -168,7 +140,7 @@ class Table:
 
     def _target(self, at: int) -> bytes:
         if self._targets is None:
-            self._targets = self._split(_TARGET)
+            self._targets = self._split(TARGET)
         return self._targets[at]
 
     def __contains__(self, path: object) -> bool:
@@ -180,7 +152,7 @@ class Table:
             return {path for path in paths if path in self}
         found = {path for path in paths if path in self._rows}
         others = {path for path in paths if path not in self._hidden}
-        return found.union(others.intersection(match.group() for match in _NAMES.finditer(self._columns[_PATH])))
+        return found.union(others.intersection(match.group() for match in _NAMES.finditer(self._columns[PATH])))
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._at
@@ -196,7 +168,7 @@ class Table:
             return _decoded(self._rows[path])
         numbers = [one[at] for one in self._numbers]
         target = os.fsdecode(self._target(at))
-        kind = self._kinds[self._columns[_KIND][at]]
+        kind = self._kinds[self._columns[KIND][at]]
         return [os.fsdecode(path), kind, *numbers, target, self.content_location(path), *([[]] if self._knows_attributes else ())]
 
     def fields(self, path: bytes) -> tuple[str, tuple[int, ...], bytes] | None:
@@ -206,51 +178,51 @@ class Table:
             return None
         mode, size, inode, mtime, ctime, links = self._numbers  # one by one: a loop takes twice as long
         numbers = (mode[at], size[at], inode[at], mtime[at], ctime[at], links[at])
-        return self._kinds[self._columns[_KIND][at]], numbers, self._target(at)
+        return self._kinds[self._columns[KIND][at]], numbers, self._target(at)
 
     def knows_attributes(self, path: bytes) -> bool:
         """Return whether the row of a path has its extended attributes."""
         if path in self._rows:
-            return len(self.row(path)) > _ATTRIBUTES
+            return len(self.row(path)) > ATTRIBUTES
         return self._knows_attributes and self._place(path) is not None
 
     def links(self) -> Iterator[tuple[bytes, bytes]]:
         """Yield the paths and targets of symbolic links."""
         if _LINK in self._kinds:
             link = self._kinds.index(_LINK)
-            found = [at for at, kind in enumerate(self._columns[_KIND]) if kind == link]
+            found = [at for at, kind in enumerate(self._columns[KIND]) if kind == link]
             yield from ((path, self._target(at)) for path, at in self._named(found))
-        yield from ((path, os.fsencode(str(row[_TARGET]))) for path, row in self._own_rows() if row[_KIND] == _LINK)
+        yield from ((path, os.fsencode(str(row[TARGET]))) for path, row in self._own_rows() if row[KIND] == _LINK)
 
     def files_of_sizes(self, sizes: Collection[int]) -> Iterator[tuple[bytes, int]]:
         """Yield the paths and sizes of regular files of some sizes."""
         if _FILE in self._kinds:
-            file, kinds, column = self._kinds.index(_FILE), self._columns[_KIND], self._numbers[_SIZE - _FIRST]
+            file, kinds, column = self._kinds.index(_FILE), self._columns[KIND], self._numbers[SIZE - _FIRST]
             found = [at for at, size in enumerate(column) if size in sizes and kinds[at] == file]
             yield from ((path, column[at]) for path, at in self._named(found))
         for path, row in self._own_rows():
-            size = row[_SIZE]
-            if row[_KIND] == _FILE and isinstance(size, int) and size in sizes:
+            size = row[SIZE]
+            if row[KIND] == _FILE and isinstance(size, int) and size in sizes:
                 yield path, size
 
     def stored_paths(self) -> Iterator[bytes]:
         """Yield the paths whose content the snapshot stores itself: few, so no path is searched."""
-        places, width = self._columns[_STORED], self._width
+        places, width = self._columns[STORED], self._width
         stored = [at for at in range(self._count) if places[at * width] not in b"\0@"] if width else []
         yield from (path for path, _ in self._named(stored))
-        yield from (path for path, row in self._own_rows() if str(row[_STORED])[:1] not in ("", "@"))
+        yield from (path for path, row in self._own_rows() if str(row[STORED])[:1] not in ("", "@"))
 
     def _named(self, places: Sequence[int]) -> Iterator[tuple[bytes, int]]:
         """Yield the paths at some places in the columns, and the places."""
-        paths = self._split(_PATH) if places else []
+        paths = self._split(PATH) if places else []
         return ((paths[at], at) for at in places if paths[at] not in self._hidden)
 
     def content_location(self, path: bytes) -> str:
         """Return the content location of a path; "" if there is none or the path is unknown."""
         at = self._place(path)
         if at is None:
-            return str(self.row(path)[_STORED]) if path in self._rows else ""
-        return bytes(self._columns[_STORED][at * self._width : (at + 1) * self._width]).rstrip(b"\0").decode("ascii")
+            return str(self.row(path)[STORED]) if path in self._rows else ""
+        return bytes(self._columns[STORED][at * self._width : (at + 1) * self._width]).rstrip(b"\0").decode("ascii")
 
     def _own_rows(self) -> Iterator[tuple[bytes, Row]]:
         """Yield the rows that are not in columns."""
@@ -284,7 +256,7 @@ def unpack(header: Mapping[str, Any], data: memoryview) -> tuple[Table, memoryvi
     return Table(header, columns), data[at:]
 
 
-def from_rows(rows: Iterable[Row]) -> Table:
-    """Return rows as a table."""
-    header, columns = pack(rows)
+def table_of(recorded: Iterable[RecordedPath]) -> Table:
+    """Return recorded paths as a table."""
+    header, columns = pack(recorded)
     return unpack(header, memoryview(b"".join(columns)))[0]

@@ -12,8 +12,9 @@ from itertools import chain
 from agent_dev.fs import state_files
 from agent_dev.fs.unlocked_directories import UnlockedDirectories
 from agent_dev.overlay import lower_snapshot_git, lower_snapshot_table, lower_snapshot_walk
-from agent_dev.overlay.lower_snapshot import encode_manifest, read_manifest, row_of
+from agent_dev.overlay.lower_snapshot import encode_manifest, read_manifest
 from agent_dev.overlay.lower_snapshot_request import PriorChanges, SnapshotRequest
+from agent_dev.overlay.lower_snapshot_row import recorded_path
 
 
 def take_snapshot(folder: str, request: SnapshotRequest, opened: UnlockedDirectories | None = None) -> None:
@@ -30,10 +31,8 @@ def take_snapshot(folder: str, request: SnapshotRequest, opened: UnlockedDirecto
         taking = _open_root(folder, number, request, budget, stores)
         taking.opened = opened if number == 0 else None
         earlier = older.get("roots", ())[number : number + 1]
-        kept = (table.row(path) for table in earlier for path in table if taking.touched.includes(path))
-        taken = lower_snapshot_walk.record_root(taking)
-        new = (row_of(found, stored, has_attributes=knows) for found, stored, knows in taken)
-        packed.append(lower_snapshot_table.pack(chain(kept, new)))
+        kept = (recorded_path(table.row(path)) for table in earlier for path in table if taking.touched.includes(path))
+        packed.append(lower_snapshot_table.pack(chain(kept, lower_snapshot_walk.record_root(taking))))
     about = {
         "complete": not budget.stop_reason,
         "stores": stores,

@@ -12,11 +12,12 @@ from agent_dev.fs.entry import Entry, FileType, WalkedEntry, parents_of
 from agent_dev.git.formats.index_format import IndexEntry
 from agent_dev.git.private_copy import copy_file
 from agent_dev.overlay.lower_snapshot import MAX_STORED_FILE
-from agent_dev.quick_dataclass import dataclass, field, replace
+from agent_dev.overlay.lower_snapshot_row import RecordedPath
+from agent_dev.quick_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from agent_dev.fs.unlocked_directories import UnlockedDirectories
-    from agent_dev.overlay.lower_snapshot_git import GitView, Tracked
+    from agent_dev.overlay.lower_snapshot_git import GitView
     from agent_dev.overlay.lower_snapshot_request import PriorChanges
 
 MAX_PATHS = 1_000_000
@@ -27,6 +28,7 @@ MAX_SECONDS = 60.0
 MANY_ATTRIBUTES = 4 << 20  # bytes of extended attributes in all; they are in the manifest itself
 MAX_LISTED_MARKS = 5
 _OVERLAY = "user.overlay."
+_32_BITS = 0xFFFFFFFF
 CLOCK_LAG_NS = 10_000_000  # ns: file system timestamps may lag by this much
 
 
@@ -91,11 +93,6 @@ class RootSnapshot:
         return bool(self.since) and self.since - CLOCK_LAG_NS <= ctime <= time.time_ns()
 
 
-# A path, its content location (a stored copy's name, "@store:id" of a blob, or ""), and whether its entry has its extended
-# attributes.
-RecordedPath = tuple[WalkedEntry, str, bool]
-
-
 def record_root(taking: RootSnapshot) -> Iterator[RecordedPath]:
     """Yield every existing path, then those that were deleted before the walk reached them."""
     seen: set[bytes] = set()
@@ -106,7 +103,7 @@ def record_root(taking: RootSnapshot) -> Iterator[RecordedPath]:
                 return
             seen.add(found.path)
             names = _attribute_names(top, found)
-            if found.is_whiteout() or any(name.startswith(_OVERLAY) for name in names or ()):
+            if found.is_whiteout() or (names and any(name.startswith(_OVERLAY) for name in names)):
                 taking.budget.note_mark(os.fsdecode(found.path))
             if not taking.touched.includes(found.path):
                 taking.budget.paths -= 1
@@ -132,14 +129,14 @@ def _attribute_names(top: bytes, found: WalkedEntry) -> list[str] | None:
 
 def _record(taking: RootSnapshot, found: WalkedEntry, names: list[str] | None) -> RecordedPath:
     if taking.has_changed(found.entry.ctime):
-        return replace(found, entry=found.entry.with_values(inode=0, ctime=0)), "", False  # equals nothing: a conflict
+        return found.path, found.entry.with_values(inode=0, ctime=0), "", False  # equals nothing: a conflict
     stored = _content_location(taking, found) if found.entry.type is FileType.FILE else ""
     if not names:
-        return found, stored, names is not None
+        return found.path, found.entry, stored, names is not None
     own = _attributes(taking, found, names)
     if own is None:
-        return found, stored, False
-    return replace(found, entry=found.entry.with_values(attributes=own)), stored, True
+        return found.path, found.entry, stored, False
+    return found.path, found.entry.with_values(attributes=own), stored, True
 
 
 def _attributes(taking: RootSnapshot, found: WalkedEntry, names: list[str]) -> tuple[tuple[str, bytes], ...] | None:
@@ -159,10 +156,12 @@ def _attributes(taking: RootSnapshot, found: WalkedEntry, names: list[str]) -> t
 
 def _content_location(taking: RootSnapshot, found: WalkedEntry) -> str:
     """Store a file's bytes if they cannot be read from elsewhere later; return their location."""
-    known = taking.git_view.tracked.get(found.path)
-    is_clean = known is not None and known.is_older and is_as_recorded(found.entry, known.entry)
-    if known is not None and is_clean and not taking.git_view.is_converted(found.path):
-        return known.blob
+    is_clean = False
+    if tracked := taking.git_view.tracked.get(found.path):
+        known, origin = tracked
+        is_clean = known.mtime < origin.written and is_as_recorded(found.entry, known)
+        if is_clean and not taking.git_view.is_converted(found.path):
+            return origin.blob(known)
     if taking.git_view.is_ignored(found.path):
         return ""  # the identity suffices to recognize it
     return _store(taking, found, is_clean=is_clean) if taking.budget.may_store(found.entry.size, is_clean=is_clean) else ""
@@ -187,12 +186,9 @@ def _store(taking: RootSnapshot, found: WalkedEntry, *, is_clean: bool) -> str:
 
 def is_as_recorded(entry: Entry, known: IndexEntry) -> bool:
     """Return whether a file matches its index entry, by git's own test, including the inode."""
-    return (
-        entry.mtime == known.mtime
-        and entry.ctime == known.ctime
-        and entry.size & 0xFFFFFFFF == known.size
-        and entry.inode & 0xFFFFFFFF == known.inode
-    )
+    inode, size, mtime, ctime = entry.stat_numbers
+    is_unchanged = mtime == known.mtime and ctime == known.ctime
+    return is_unchanged and size & _32_BITS == known.size and inode & _32_BITS == known.inode
 
 
 def _deleted_early(taking: RootSnapshot, seen: set[bytes]) -> Iterator[RecordedPath]:
@@ -201,18 +197,19 @@ def _deleted_early(taking: RootSnapshot, seen: set[bytes]) -> Iterator[RecordedP
     A path whose directory has not changed since the start was deleted earlier and is not part of the snapshot.
     """
     folders = {b"": taking.has_changed(os.lstat(taking.root).st_ctime_ns)}
-    for path, one in taking.git_view.tracked.items():
-        if path in seen or one.entry.is_skipped or taking.touched.includes(path) or not _has_moved(taking, path, folders):
+    for path, (known, origin) in taking.git_view.tracked.items():
+        if path in seen or known.is_skipped or taking.touched.includes(path) or not _has_moved(taking, path, folders):
             continue
         for folder in parents_of(path):
             if folder not in seen:
                 seen.add(folder)
-                yield WalkedEntry(folder, Entry(FileType.DIRECTORY, 0o755)), "", False
-        blob = "" if taking.git_view.is_converted(path) else one.blob
-        entry = Entry(FileType.FILE, one.entry.mode & 0o777, one.entry.size, mtime=one.entry.mtime)
-        if stat.S_ISLNK(one.entry.mode):
-            entry = entry.with_values(type=FileType.SYMLINK, mode=0o777, target=_target(taking, one))
-        yield WalkedEntry(path, entry), blob, False
+                yield folder, Entry(FileType.DIRECTORY, 0o755), "", False
+        blob = "" if taking.git_view.is_converted(path) else origin.blob(known)
+        entry = Entry(FileType.FILE, known.mode & 0o777, known.size, mtime=known.mtime)
+        if stat.S_ISLNK(known.mode):
+            target = _target(taking, origin.store, known.oid.hex())
+            entry = entry.with_values(type=FileType.SYMLINK, mode=0o777, target=target)
+        yield path, entry, blob, False
 
 
 def _has_moved(taking: RootSnapshot, path: bytes, folders: dict[bytes, bool]) -> bool:
@@ -227,13 +224,9 @@ def _has_moved(taking: RootSnapshot, path: bytes, folders: dict[bytes, bool]) ->
     return folders[folder]
 
 
-def _target(taking: RootSnapshot, one: "Tracked") -> bytes:
+def _target(taking: RootSnapshot, store: int, oid: str) -> bytes:
     """Return the target of a deleted link from git's blob; empty if git cannot read it."""
     from agent_dev.git.blob_reader import BlobReader  # never before an agent runs
 
-    return (
-        BlobReader(taking.program, taking.folder, taking.stores[one.store]).read(
-            one.entry.oid.hex(), os.pathconf("/", "PC_PATH_MAX")
-        )
-        or b""
-    )
+    reader = BlobReader(taking.program, taking.folder, taking.stores[store])
+    return reader.read(oid, os.pathconf("/", "PC_PATH_MAX")) or b""

@@ -6,8 +6,8 @@ from collections.abc import Callable, Generator, Iterator
 from agent_dev.quick_dataclass import dataclass, replace
 
 GITLINK = 0o160000
+_EXTENDED = 0x4000  # a second word of flags follows
 _SKIP_WORKTREE = 0x4000  # in the second word of flags
-_STAT_FORMAT = struct.Struct(">10I")
 
 
 class IndexUnreadableError(ValueError):
@@ -115,20 +115,20 @@ def _entries(data: bytes, oid_size: int) -> Generator[_Staged, None, int]:
     version, count = int.from_bytes(data[4:8], "big"), int.from_bytes(data[8:12], "big")
     if version not in (2, 3, 4):
         raise IndexUnreadableError(f"index version {version}")
+    fields = struct.Struct(f">10I{oid_size}sH")
     position, path = 12, b""
     try:
         for _ in range(count):
             start = position
-            seconds, nanos, mtime, mtime_nanos, _, inode, mode, _, _, size = _STAT_FORMAT.unpack_from(data, position)
-            oid = data[position + 40 : position + 40 + oid_size]
-            position += 40 + oid_size
-            flags = int.from_bytes(data[position : position + 2], "big")
-            extended_flags = int.from_bytes(data[position + 2 : position + 4], "big") if flags & 0x4000 and version >= 3 else None
-            position += 2 if extended_flags is None else 4
+            ctime, ctime_nanos, mtime, mtime_nanos, _, inode, mode, _, _, size, oid, flags = fields.unpack_from(data, position)
+            position += fields.size
+            is_skipped = False
+            if flags & _EXTENDED and version >= 3:
+                is_skipped = bool(int.from_bytes(data[position : position + 2], "big") & _SKIP_WORKTREE)
+                position += 2
             path, position = _path_v4(data, position, path) if version == 4 else _path(data, position, start)
-            stamp = (mtime * 10**9 + mtime_nanos, seconds * 10**9 + nanos)
-            skipped = bool((extended_flags or 0) & _SKIP_WORKTREE)
-            yield IndexEntry(path, oid, mode, size, inode, *stamp, is_skipped=skipped), flags >> 12 & 3
+            times = mtime * 10**9 + mtime_nanos, ctime * 10**9 + ctime_nanos
+            yield IndexEntry(path, oid, mode, size, inode, *times, is_skipped), flags >> 12 & 3
     except (IndexError, ValueError, struct.error) as error:
         raise IndexUnreadableError(str(error)) from error
     return position

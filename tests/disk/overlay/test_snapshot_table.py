@@ -7,34 +7,35 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from agent_dev.fs import checksummed_json, fast_json
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay import lower_snapshot, lower_snapshot_request, lower_snapshot_table, lower_snapshot_take
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
-from agent_dev.overlay.lower_snapshot_table import Row
+from agent_dev.overlay.lower_snapshot_row import Row, recorded_path
 
 _NAMES = st.text(
     st.characters(codec="utf-8", exclude_characters="\0/") | st.sampled_from("\udc80\udcff\n"), min_size=1, max_size=8
 )
-_U64 = st.integers(0, 2**64 - 1)
+_LARGEST = 2**64 - 1
+_U64 = st.integers(0, _LARGEST)
 _TIMES = st.integers(-(2**63), 2**63 - 1) | st.just(2**63) | st.just(13_569_465_600 * 10**9)  # the last: the year 2400
 _PLACES = st.sampled_from(("", "1f-2a", "@0:" + "ab" * 20, "@12:" + "cd" * 32))
 _FEW = st.sampled_from("abc")
 _REST = (
     st.sampled_from([str(kind) for kind in FileType]),
     st.integers(0, 0o7777),
-    st.integers(0, 2**63 - 1),
+    _U64,
     _U64,
     _TIMES,
     _TIMES,
-    _U64,
+    st.integers(0, 2**32 - 1),
     _NAMES | st.just(""),
     _PLACES,
 )
-_ATTRIBUTES = st.lists(st.lists(_NAMES, min_size=2, max_size=2), max_size=2)  # arbitrary text, because attributes are not parsed
+_ATTRIBUTES = st.lists(st.tuples(_NAMES, st.binary(max_size=3).map(bytes.hex)).map(list), max_size=2)
 _ROWS, _COLLIDING = (
     st.tuples(names, *_REST, _ATTRIBUTES).map(list) | st.tuples(names, *_REST).map(list) for names in (_NAMES, _FEW)
 )
@@ -43,7 +44,8 @@ _TABLES, _PAIRS_OF_TABLES = (st.lists(rows, unique_by=lambda row: row[0], max_si
 
 def bytes_of(tables: list[list[Row]], **about: object) -> bytes:
     return lower_snapshot.encode_manifest(
-        {"complete": True, "stores": [], "program": "git", **about}, [*map(lower_snapshot_table.pack, tables)]
+        {"complete": True, "stores": [], "program": "git", **about},
+        [lower_snapshot_table.pack(map(recorded_path, rows)) for rows in tables],
     )
 
 
@@ -56,15 +58,20 @@ def stored(rows: Iterable[Row | None]) -> list[bytes]:
     return sorted(os.fsencode(str(row[0])) for row in rows if row and str(row[9])[:1] not in ("", "@"))
 
 
+def table_of(rows: Iterable[Row]) -> lower_snapshot_table.Table:
+    return lower_snapshot_table.table_of(map(recorded_path, rows))
+
+
 def rows_of(table: lower_snapshot_table.Table) -> list[Row]:
     return [table.row(path) for path in table]
 
 
 @given(_TABLES, _TABLES)
+@example([], [["a", "file", 0o7777, _LARGEST, _LARGEST, -(2**63), 2**63 - 1, 2**32 - 1, "", "", []]])
 def test_rows_round_trip_whatever_their_names_and_numbers(one: list[Row], other: list[Row]) -> None:
     for rows, batch in ((one, 2), (other, 5000)):
         with mock.patch.object(lower_snapshot_table, "_BATCH", batch):
-            table = lower_snapshot_table.from_rows(rows)
+            table = table_of(rows)
         assert sorted(rows_of(table), key=repr) == sorted(rows, key=repr)
         assert len(table) == len(rows)
         assert sorted(table.stored_paths()) == stored(rows)
@@ -76,7 +83,7 @@ def test_rows_round_trip_whatever_their_names_and_numbers(one: list[Row], other:
 def test_searches_without_an_index_find_the_same(rows: list[Row], others: list[Row], names: list[str], searches: int) -> None:
     found = []
     for limit in (searches, 0):
-        table = lower_snapshot_table.from_rows(rows)
+        table = table_of(rows)
         paths = [os.fsencode(str(row[0])) for row in (*rows, *others)] + list(map(os.fsencode, names))
         with mock.patch.object(lower_snapshot_table, "_MAX_SEARCHES", limit):
             first = [(path in table, table.fields(path), table.content_location(path)) for path in paths]
@@ -87,7 +94,7 @@ def test_searches_without_an_index_find_the_same(rows: list[Row], others: list[R
 
 @given(_TABLES | _PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_FEW), st.lists(_NAMES | _FEW | st.just("")))
 def test_many_paths_are_looked_up_at_once(rows: list[Row], others: list[Row], gone: list[str], names: list[str]) -> None:
-    table = lower_snapshot_table.from_rows(rows)
+    table = table_of(rows)
     over: dict[str, Row | None] = {str(row[0]): row for row in others} | dict.fromkeys(gone)
     table.override((name, fast_json.dumps(row)) for name, row in over.items())
     paths = {os.fsencode(str(row[0])) for row in (*rows, *others)} | {*map(os.fsencode, (*names, *gone))}
@@ -97,24 +104,24 @@ def test_many_paths_are_looked_up_at_once(rows: list[Row], others: list[Row], go
 
 
 def test_many_paths_are_looked_up_without_an_index() -> None:
-    table = lower_snapshot_table.from_rows([[f"f{number}", *ROWS[0][1:]] for number in range(20)])
+    table = table_of([[f"f{number}", *ROWS[0][1:]] for number in range(20)])
     with mock.patch.object(lower_snapshot_table.Table, "_at", mock.PropertyMock(side_effect=AssertionError)):
         assert table.existing([b"f%d" % number for number in range(10, 30)]) == {b"f%d" % number for number in range(10, 20)}
 
 
 def test_a_few_searches_make_no_index() -> None:
-    table = lower_snapshot_table.from_rows([[f"f{number}", *ROWS[0][1:]] for number in range(20)])
+    table = table_of([[f"f{number}", *ROWS[0][1:]] for number in range(20)])
     with mock.patch.object(lower_snapshot_table.Table, "_at", mock.PropertyMock(side_effect=AssertionError)):
         assert [table.content_location(b"f%d" % number) for number in (3, 19, 0, 3)] == ["1f-2a"] * 4
         assert b"none" not in table
-        assert b"" not in lower_snapshot_table.from_rows([])
+        assert b"" not in table_of([])
         assert [*table.links(), *table.files_of_sizes([4])] == []
         assert [path for path, _ in table.files_of_sizes([3])] == [b"f%d" % number for number in range(20)]
 
 
 @given(_PAIRS_OF_TABLES, _PAIRS_OF_TABLES, st.lists(_FEW), st.sampled_from(("kept", "released")))
 def test_rows_set_over_a_table_replace_those_below(rows: list[Row], others: list[Row], gone: list[str], index: str) -> None:
-    table = lower_snapshot_table.from_rows(rows)
+    table = table_of(rows)
     over: dict[str, Row | None] = {str(row[0]): row for row in others} | dict.fromkeys(gone)
     table.override((name, fast_json.dumps(row)) for name, row in over.items())
     if index == "released":

@@ -13,6 +13,7 @@ from agent_dev.merge.review import open_review
 from agent_dev.overlay import lower_snapshot_git, lower_snapshot_process, lower_snapshot_walk
 from agent_dev.overlay.changes import ChangeKind
 from agent_dev.overlay.lower_snapshot_request import PriorChanges, SnapshotRequest
+from agent_dev.overlay.lower_snapshot_row import RecordedPath
 from tests.disk.overlay.snapshot_world import is_in_index, taken
 from tests.harness import trees
 from tests.harness.faults.early_changes import GIT, EarlySession
@@ -117,6 +118,18 @@ def test_an_early_edit_is_a_conflict_without_a_base_version(root: Path) -> None:
     assert change.conflict == "its content is unknown on one side"
     assert review.content(change.key) == (None, b"agent\n")
     review.close()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "unspecified", "filter", "unset"])
+def test_a_file_with_a_filter_has_no_content_from_git(root: Path, name: str) -> None:
+    """Also one that is named as git names the value of an attribute that a file does not have."""
+    (root / name).write_bytes(b"text\n")
+    git(root, "add", name)
+    (root / ".gitattributes").write_text(f"{name} filter=any\n")
+    make_indexes_newer(root)
+    one = taken(root)
+
+    assert (one.is_in_git(0, b"sub/b.txt"), one.is_in_git(0, os.fsencode(name))) == (True, False)
 
 
 # --- base versions of files that changed after the start ---
@@ -313,9 +326,7 @@ def test_a_directory_moved_during_the_snapshot_marks_it_incomplete(root: Path, m
     (root / "sub/deep").mkdir()
     place = lower_snapshot_walk._record
 
-    def move_first(
-        taking: lower_snapshot_walk.RootSnapshot, found: WalkedEntry, names: list[str] | None
-    ) -> lower_snapshot_walk.RecordedPath:
+    def move_first(taking: lower_snapshot_walk.RootSnapshot, found: WalkedEntry, names: list[str] | None) -> RecordedPath:
         if found.path == b"sub/deep":
             (root / "sub/deep").rename(root / "elsewhere")
             (root / "other").mkdir()

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from agent_dev.fs.entry import Entry, FileType
+from agent_dev.fs.entry import TYPE_BY_CODE, Entry, FileType, number_columns
 
 _UINT64 = st.integers(0, (1 << 64) - 1)
 _TIME = st.integers(-(1 << 63), (1 << 63) - 1) | st.integers(-(1 << 95), 1 << 95)
@@ -36,6 +36,7 @@ LARGEST: dict[str, Any] = {"type": FileType.SYMLINK, "mtime": (1 << 63) - 1, "ct
 def test_the_packed_values_are_read(values: dict[str, Any]) -> None:
     entry = Entry(**values)
     assert {name: getattr(entry, name) for name in values} == values
+    assert entry.stat_numbers == (entry.inode, entry.size, entry.mtime, entry.ctime)
     assert copy.deepcopy(entry) == pickle.loads(pickle.dumps(entry)) == entry.with_values() == entry  # noqa: S301
 
 
@@ -48,6 +49,21 @@ def test_only_equal_values_are_equal_entries(one: dict[str, Any], other: dict[st
     assert (Entry(**other) == Entry(**one)) == (other == one)
     for name, value in other.items():
         assert (Entry(**(one | {name: value})) == Entry(**one)) == (value == one[name])
+
+
+@given(st.lists(VALUES))
+@example([SMALLEST, LARGEST, {"type": FileType.FILE}])
+def test_what_fits_into_columns_is_in_them(all_values: list[dict[str, Any]]) -> None:
+    entries = [one for values in all_values if (one := Entry(**values)).fits_columns]
+    assert len(entries) == sum(_fits_columns(values) for values in all_values)
+    columns = number_columns(entries)
+    assert [tuple(column[place] for column in columns) for place in range(len(entries))] == [
+        (TYPE_BY_CODE.index(one.type), *one.stat_numbers, one.mode, one.links) for one in entries
+    ]
+
+
+def _fits_columns(values: dict[str, Any]) -> bool:
+    return not values.get("attributes") and all(-(1 << 63) <= values.get(name, 0) < 1 << 63 for name in ("mtime", "ctime"))
 
 
 @pytest.mark.parametrize("time", [0, -1, 1 << 63, -(1 << 63) - 1])
