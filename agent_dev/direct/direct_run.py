@@ -1,7 +1,6 @@
 """Direct mode: take a snapshot and run an agent in the real tree; find snapshots to restore."""
 
 import fcntl
-import json
 import os
 import shlex
 import stat
@@ -25,7 +24,7 @@ from agent_dev.errors import (
     UnusableStateDirectory,
     UsageError,
 )
-from agent_dev.fs import dir_tree, rmtree, snapshot_names, state_files, walk
+from agent_dev.fs import checksummed_json, dir_tree, fast_json, rmtree, snapshot_names, state_files, walk
 from agent_dev.git import nested_repositories
 from agent_dev.git.nested_repositories import DisabledRepository, NestedRepository
 from agent_dev.linux import process, programs
@@ -308,7 +307,7 @@ def _write(run_snapshot: RunSnapshot) -> None:
         "root_mode": run_snapshot.root_mode,
         "root_attributes": run_snapshot.root_attributes,
     }
-    state_files.replace_file(f"{run_snapshot.folder}/{_ABOUT}", json.dumps(row).encode(), is_durable=True)
+    state_files.replace_file(f"{run_snapshot.folder}/{_ABOUT}", checksummed_json.dumps(row), is_durable=True)
 
 
 def list_snapshots(context: CommandContext, *, every: bool = False) -> tuple[RunSnapshot, ...]:
@@ -321,6 +320,15 @@ def list_snapshots(context: CommandContext, *, every: bool = False) -> tuple[Run
     return tuple(one for one in _read_all(context.store.path) if every or one.root == context.root)
 
 
+def damaged_snapshots(context: CommandContext) -> tuple[str, ...]:
+    """Return the directories of all snapshots whose description is damaged, so that their repository is unknown."""
+    parent = f"{context.store.path}/snapshots"
+    known = {name for name, row in _rows(context.store.path) if _is_newer(row)}
+    known |= {one.id for one in _read_all(context.store.path)}
+    names = sorted(os.listdir(parent)) if os.path.isdir(parent) else ()
+    return tuple(f"{parent}/{name}" for name in names if name not in known and os.path.lexists(f"{parent}/{name}/{_ABOUT}"))
+
+
 def _is_newer(row: dict[str, Any]) -> bool:
     version = row.get("version")
     return type(version) is int and version > _VERSION
@@ -331,8 +339,10 @@ def _rows(state: str) -> Iterator[tuple[str, dict[str, Any]]]:
     parent = f"{state}/snapshots"
     for name in sorted(os.listdir(parent)) if os.path.isdir(parent) else ():
         try:
-            with open(f"{parent}/{name}/{_ABOUT}", encoding="utf-8") as file:
-                row = json.load(file)
+            with open(f"{parent}/{name}/{_ABOUT}", "rb") as file:
+                data = file.read()
+            # older ones have no checksum
+            row = checksummed_json.loads(data) if data.startswith(b'{"check":') else fast_json.loads(data)
         except (OSError, ValueError, RecursionError):
             continue
         if isinstance(row, dict):
@@ -378,6 +388,7 @@ def find_snapshot(context: CommandContext, name: str) -> RunSnapshot:
     """
     name, _, backup_name = name.partition("/")
     found = [one for one in list_snapshots(context, every=bool(name)) if not name or one.id == name]
+    _require_undamaged(context, name, found[-1].id if found else "")
     if not found:
         if name:
             raise UsageError(message=f"no snapshot {name}", hint="agent-dev restore --list")
@@ -388,6 +399,15 @@ def find_snapshot(context: CommandContext, name: str) -> RunSnapshot:
             hint="agent-dev restore --list shows others",
         )
     return _select_backup(found[-1], backup_name) if backup_name else found[-1]
+
+
+def _require_undamaged(context: CommandContext, name: str, newest: str) -> None:
+    """Raise AgentDevError if the wanted snapshot is damaged; without a name, if one is that was taken after `newest`."""
+    for folder in damaged_snapshots(context):
+        damaged = os.path.basename(folder)
+        if name == damaged or (not name and damaged > newest):  # ids sort by creation
+            hint = f"look for a copy in {folder}, or name another snapshot of agent-dev restore --list"
+            raise AgentDevError(message=f"snapshot {damaged} is damaged; nothing was changed", hint=hint)
 
 
 def _select_backup(run_snapshot: RunSnapshot, name: str) -> RunSnapshot:

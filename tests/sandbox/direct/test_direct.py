@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -422,3 +422,50 @@ def test_restoring_again_hints_at_undo_and_undo_returns_the_agents_changes(plain
     assert tree(plain.repo) == before
     assert plain("undo").returncode == 0
     assert (plain.repo / "new").read_text() == "new\n"
+
+
+DAMAGES: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda _: b"",
+    "torn": lambda data: data[: len(data) // 2],
+    "a flipped bit": lambda data: data.replace(b"/shop", b"/shnp"),
+    "no object": lambda _: b"[]",
+    "no values": lambda _: b'{"version": 1, "root": 5}',
+    "no text": lambda _: b"\xff",
+}
+
+
+@pytest.mark.parametrize("damage", DAMAGES.values(), ids=DAMAGES)
+def test_a_damaged_snapshot_is_named_and_no_older_one_is_restored_instead(
+    plain: AgentDev, damage: Callable[[bytes], bytes]
+) -> None:
+    ran(plain, "echo first >README.md")
+    ran(plain, "echo second >README.md")
+    before = tree(plain.repo)
+    older, newer = (plain.state / "snapshots" / row["snapshot"] for row in snapshots(plain))
+    about = newer / "about.json"
+    about.write_bytes(damage(about.read_bytes()))
+    listed = plain("restore", "--list")
+    assert (listed.returncode, f"{newer.name} is damaged" in listed.stderr, older.name in listed.stdout) == (0, True, True)
+    for words in ((), (newer.name,)):
+        done = plain("restore", *words)
+        assert (done.returncode, f"snapshot {newer.name} is damaged; nothing was changed" in done.stderr) == (1, True)
+    assert tree(plain.repo) == before
+    assert "README.md" in plain("restore", older.name, "--dry-run").stdout
+
+
+def test_an_older_damaged_snapshot_prevents_no_restore(plain: AgentDev) -> None:
+    ran(plain, "echo first >README.md")
+    ran(plain, "echo second >README.md")
+    (plain.state / "snapshots" / snapshots(plain)[0]["snapshot"] / "about.json").write_bytes(b"x")
+    assert plain("restore").returncode == 0
+    assert (plain.repo / "README.md").read_text() == "first\n"
+
+
+def test_a_snapshot_from_before_there_were_checksums_is_restored(plain: AgentDev) -> None:
+    ran(plain, "echo direct >README.md")
+    about = plain.state / "snapshots" / snapshots(plain)[0]["snapshot"] / "about.json"
+    row = json.loads(about.read_bytes())
+    del row["check"]
+    about.write_text(json.dumps(row))
+    assert plain("restore").returncode == 0
+    assert (plain.repo / "README.md").read_text() != "direct\n"

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.fs import checksummed_json
 from agent_dev.session import store
 from tests.harness.agents import real_home
 from tests.harness.program import AgentDev, tree
@@ -77,7 +78,7 @@ def test_a_direct_runs_newer_backup_and_snapshot_are_not_restored(agent_dev: Age
     make_newer(path)
     expect_refusal(agent_dev, snapshot / "rounds" / path.stem, "restore", f"{snapshot.name}/{path.stem}")
     about = snapshot / "about.json"
-    about.write_text(json.dumps(json.loads(about.read_text()) | {"version": 2}))
+    about.write_bytes(checksummed_json.dumps(checksummed_json.loads(about.read_bytes()) | {"version": 2}))
     expect_refusal(agent_dev, about, "restore", "--list")
     expect_refusal(agent_dev, about, "restore")
     assert agent_dev("run", "--direct", "--", "true").returncode == 0

@@ -35,6 +35,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     args = parser.parse_args(argv)
     if args.list:
         _list(direct_run.list_snapshots(context), as_json=args.json)
+        for folder in direct_run.damaged_snapshots(context):
+            warn(f"snapshot {os.path.basename(folder)} is damaged and not listed: {folder}")
         return SUCCESS
     direct_run.clean_up_after_killed(context.store.path, context.root, warn)
     snapshot = direct_run.find_snapshot(context, args.snapshot)
