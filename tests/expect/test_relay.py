@@ -267,8 +267,10 @@ def test_a_terminal_that_is_not_controlling_is_only_written_to(shell: Shell) -> 
 def test_a_run_under_nohup_outlives_its_terminal(shell: Shell, agent_dev: AgentDev) -> None:
     shell.run(f"nohup {PROGRAM} --no-merge -- sh -c 'echo x >begun; while [ ! -e ~/go ]; do sleep 0.05; done; echo y >kept' &")
     wait_until(lambda: any(agent_dev.state.glob("sessions/*/roots/*/upper/begun")), "the agent is there")
-    shell.hang_up()
-    (agent_dev.agent_home / "go").touch()
+    try:
+        shell.hang_up()
+    finally:
+        (agent_dev.agent_home / "go").touch()  # else it would never end
     wait_until(lambda: any(agent_dev.state.glob("sessions/*/roots/*/upper/kept")), "the agent went on")
 
 
