@@ -38,24 +38,27 @@ class IndexOrigin(NamedTuple):
         return f"@{self.store}:{entry.oid.hex()}"
 
 
+TrackedFile = tuple[IndexEntry, IndexOrigin]
+
+
 @dataclass(slots=True)
 class GitView:
-    """Git's view of one root.
+    """Git's view of one root. A walk removes from `tracked` what it reaches.
 
     `ignored_unknown` and `attributes_unknown`: directories below which ignored or converted files are unknown.
     """
 
-    tracked: dict[bytes, tuple[IndexEntry, IndexOrigin]] = field(default_factory=dict)
+    tracked: dict[bytes, TrackedFile] = field(default_factory=dict)
     untracked: set[bytes] = field(default_factory=set)
     converted: set[bytes] = field(default_factory=set)
     ignored_unknown: list[bytes] = field(default_factory=list)
     attributes_unknown: list[bytes] = field(default_factory=list)
 
     def is_ignored(self, path: bytes) -> bool:
-        """Return whether git ignores a path; paths inside a git directory count as ignored."""
+        """Return whether git ignores a path that it does not track; paths inside a git directory count as ignored."""
         if b".git" in path and b".git" in path.split(b"/"):
             return True
-        return path not in self.tracked and path not in self.untracked and not _is_below(path, self.ignored_unknown)
+        return path not in self.untracked and not _is_below(path, self.ignored_unknown)
 
     def is_converted(self, path: bytes) -> bool:
         """Return whether a path's blob may differ from the file on disk while its size is the same."""
@@ -134,7 +137,7 @@ def _query_repository(repo: _Repository, known: GitView, stores: list[str]) -> l
         known.ignored_unknown.append(repo.prefix)
         return [path for path in nested if os.path.lexists(os.path.join(repo.root, os.fsdecode(path), ".git"))]
     paths = [repo.in_root(path) for path in listed.split(b"\0") if path]
-    known.untracked |= {path for path in paths if not path.endswith(b"/")}
+    known.untracked |= {path for path in paths if not path.endswith(b"/") and path not in known.tracked}
     nested += [path[:-1] for path in paths if path.endswith(b"/")]
     return [path for path in nested if os.path.lexists(os.path.join(repo.root, os.fsdecode(path), ".git"))]
 

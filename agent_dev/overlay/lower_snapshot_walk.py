@@ -17,7 +17,7 @@ from agent_dev.quick_dataclass import dataclass, field
 
 if TYPE_CHECKING:
     from agent_dev.fs.unlocked_directories import UnlockedDirectories
-    from agent_dev.overlay.lower_snapshot_git import GitView
+    from agent_dev.overlay.lower_snapshot_git import GitView, TrackedFile
     from agent_dev.overlay.lower_snapshot_request import PriorChanges
 
 MAX_PATHS = 1_000_000
@@ -95,19 +95,21 @@ class RootSnapshot:
 
 def record_root(taking: RootSnapshot) -> Iterator[RecordedPath]:
     """Yield every existing path, then those that were deleted before the walk reached them."""
-    seen: set[bytes] = set()
+    seen: set[bytes] = set()  # without the tracked ones, which leave `tracked` instead
     top = os.path.join(os.fsencode(taking.root), b"")
     try:
         for found in walk.walk(taking.root, skip=taking.skip, attributes=False, opened=taking.opened):
             if taking.budget.is_spent():
                 return
-            seen.add(found.path)
+            tracked = taking.git_view.tracked.pop(found.path, None)
+            if tracked is None:
+                seen.add(found.path)
             names = _attribute_names(top, found)
             if found.is_whiteout() or (names and any(name.startswith(_OVERLAY) for name in names)):
                 taking.budget.note_mark(os.fsdecode(found.path))
             if not taking.touched.includes(found.path):
                 taking.budget.paths -= 1
-                yield _record(taking, found, names)
+                yield _record(taking, found, tracked, names)
     except OSError as error:
         if error.errno != errno.ESTALE:
             raise
@@ -127,10 +129,10 @@ def _attribute_names(top: bytes, found: WalkedEntry) -> list[str] | None:
     return [name for name in names if name.startswith("user.")] if names else names
 
 
-def _record(taking: RootSnapshot, found: WalkedEntry, names: list[str] | None) -> RecordedPath:
+def _record(taking: RootSnapshot, found: WalkedEntry, tracked: "TrackedFile | None", names: list[str] | None) -> RecordedPath:
     if taking.has_changed(found.entry.ctime):
         return found.path, found.entry.with_values(inode=0, ctime=0), "", False  # equals nothing: a conflict
-    stored = _content_location(taking, found) if found.entry.type is FileType.FILE else ""
+    stored = _content_location(taking, found, tracked) if found.entry.type is FileType.FILE else ""
     if not names:
         return found.path, found.entry, stored, names is not None
     own = _attributes(taking, found, names)
@@ -154,15 +156,15 @@ def _attributes(taking: RootSnapshot, found: WalkedEntry, names: list[str]) -> t
     return tuple(own)
 
 
-def _content_location(taking: RootSnapshot, found: WalkedEntry) -> str:
+def _content_location(taking: RootSnapshot, found: WalkedEntry, tracked: "TrackedFile | None") -> str:
     """Store a file's bytes if they cannot be read from elsewhere later; return their location."""
     is_clean = False
-    if tracked := taking.git_view.tracked.get(found.path):
+    if tracked is not None:
         known, origin = tracked
         is_clean = known.mtime < origin.written and is_as_recorded(found.entry, known)
         if is_clean and not taking.git_view.is_converted(found.path):
             return origin.blob(known)
-    if taking.git_view.is_ignored(found.path):
+    elif taking.git_view.is_ignored(found.path):
         return ""  # the identity suffices to recognize it
     return _store(taking, found, is_clean=is_clean) if taking.budget.may_store(found.entry.size, is_clean=is_clean) else ""
 
@@ -198,7 +200,7 @@ def _deleted_early(taking: RootSnapshot, seen: set[bytes]) -> Iterator[RecordedP
     """
     folders = {b"": taking.has_changed(os.lstat(taking.root).st_ctime_ns)}
     for path, (known, origin) in taking.git_view.tracked.items():
-        if path in seen or known.is_skipped or taking.touched.includes(path) or not _has_moved(taking, path, folders):
+        if known.is_skipped or taking.touched.includes(path) or not _has_moved(taking, path, folders):
             continue
         for folder in parents_of(path):
             if folder not in seen:

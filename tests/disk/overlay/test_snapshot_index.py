@@ -34,6 +34,17 @@ def test_with_a_torn_index_every_file_is_stored(root: Path) -> None:
     assert stored(one, "a.txt") == b"more\n"
 
 
+def test_an_edited_file_that_git_tracks_and_a_rule_ignores_is_stored(root: Path) -> None:
+    (root / ".gitignore").write_text("*.log\n")
+    (root / "kept.log").write_bytes(b"1\n")
+    (root / "other.log").write_bytes(b"2\n")
+    git(root, "add", "-f", "kept.log")
+    (root / "kept.log").write_bytes(b"edited\n")
+    one = taken(root)
+
+    assert (stored(one, "kept.log"), stored(one, "other.log")) == (b"edited\n", None)
+
+
 def test_a_split_index_loses_no_edit(root: Path) -> None:
     git(root, "update-index", "--split-index")
     (root / "a.txt").write_bytes(b"edited\n")

@@ -12,6 +12,7 @@ from agent_dev.fs.entry import WalkedEntry
 from agent_dev.merge.review import open_review
 from agent_dev.overlay import lower_snapshot_git, lower_snapshot_process, lower_snapshot_walk
 from agent_dev.overlay.changes import ChangeKind
+from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.overlay.lower_snapshot_request import PriorChanges, SnapshotRequest
 from agent_dev.overlay.lower_snapshot_row import RecordedPath
 from tests.disk.overlay.snapshot_world import is_in_index, taken
@@ -49,6 +50,22 @@ def test_an_early_deletion_is_no_addition_of_the_agent(root: Path) -> None:
     (change,) = EarlySession(root, remove("a.txt"), [UpperEntry(b"a.txt", Node(FILE, b"agent\n"))]).changes().values()
 
     assert (change.kind, change.conflict) == (ChangeKind.EDITED, "you deleted it, the agent changed it")
+
+
+def test_an_early_deletion_changes_nothing_that_is_known_of_other_paths(root: Path) -> None:
+    (root / "sub/deep").mkdir()
+    for name in ("gone", "other"):
+        (root / "sub/deep" / name).write_bytes(b"text\n")
+    commit(root, "fourth")
+    make_indexes_newer(root)
+    before = dict(taken(root).entries(0))
+    EarlySession(root, remove("sub/deep/gone"), []).review().close()
+    [folder] = (root.parent / "state").glob("sessions/*/base")
+    found = LowerSnapshot(str(folder)).entries(0)
+
+    assert sorted(found) == sorted(before)  # each once
+    assert [path for path in sorted(found) if found[path] != before[path]] == [b"sub/deep", b"sub/deep/gone"]
+    assert found[b"sub/deep/gone"].inode == 0
 
 
 def test_git_provides_the_content_of_an_early_deletion(root: Path) -> None:
@@ -326,12 +343,17 @@ def test_a_directory_moved_during_the_snapshot_marks_it_incomplete(root: Path, m
     (root / "sub/deep").mkdir()
     place = lower_snapshot_walk._record
 
-    def move_first(taking: lower_snapshot_walk.RootSnapshot, found: WalkedEntry, names: list[str] | None) -> RecordedPath:
+    def move_first(
+        taking: lower_snapshot_walk.RootSnapshot,
+        found: WalkedEntry,
+        tracked: lower_snapshot_git.TrackedFile | None,
+        names: list[str] | None,
+    ) -> RecordedPath:
         if found.path == b"sub/deep":
             (root / "sub/deep").rename(root / "elsewhere")
             (root / "other").mkdir()
             (root / "sub").rename(root / "other/sub")
-        return place(taking, found, names)
+        return place(taking, found, tracked, names)
 
     monkeypatch.setattr(lower_snapshot_walk, "_record", move_first)
     one = taken(root)
