@@ -25,9 +25,10 @@ class BackupJob:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """The result of a backup: the new backup, None if nothing changed, and the backups removed for it."""
+    """The result of a backup: the new one, None if nothing changed, what the newest one lacks, and the backups removed for it."""
 
     backup: Backup | None
+    problems: tuple[str, ...]
     removed: tuple[Backup, ...] = ()
 
 
@@ -52,8 +53,9 @@ def back_up_once(spec: BackupJob, progress: ProgressCallback) -> JobResult:
     rules = backup_store.load_rules(spec.source, spec.excludes)
     made = backup_store.make_backup(backup_store.BackupSpec(spec.source, spec.target, rules, progress=progress))
     if made is None:
-        return JobResult(None)
-    return JobResult(made, backup_store.prune_backups(spec.target, RetentionLimits(spec.keep), int(spec.minutes * MINUTE)))
+        return JobResult(None, backup_store.list_backups(spec.target)[-1].problems)
+    removed = backup_store.prune_backups(spec.target, RetentionLimits(spec.keep), int(spec.minutes * MINUTE))
+    return JobResult(made, made.problems, removed)
 
 
 def back_up_periodically(

@@ -41,7 +41,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     with show_progress("backing up") if not args.progress else nullcontext():
         done = jobs.back_up_once(spec, progress)
     report(done)
-    return FAILURE if done.backup and done.backup.problems else SUCCESS
+    return FAILURE if done.problems else SUCCESS
 
 
 def _parser() -> Parser:
@@ -86,9 +86,11 @@ class _Progress:
 def _show(done: JobResult | str, *, as_json: bool) -> None:
     if as_json:
         print_line(json.dumps({"version": 1, **_row(done)}))
-    elif isinstance(done, str):
+        return
+    if isinstance(done, str):
         warn(visible(done))
-    elif done.backup is None:
+        return
+    if done.backup is None:
         print_outcome("nothing changed since the last backup")
     else:
         new_backup = done.backup
@@ -96,10 +98,10 @@ def _show(done: JobResult | str, *, as_json: bool) -> None:
         print_outcome(
             f"{visible(new_backup.path)}  {files}, {new_backup.linked:,} hard-linked, {format_size(new_backup.copied)} copied"
         )
-        for problem in new_backup.problems:
-            warn(f"problem: {visible(problem)}")
-        for one in done.removed:
-            print_outcome(f"removed: {visible(one.name)}")
+    for problem in done.problems:
+        warn(f"problem: {visible(problem)}")
+    for one in done.removed:
+        print_outcome(f"removed: {visible(one.name)}")
 
 
 def _row(done: JobResult | str) -> dict[str, object]:
@@ -107,12 +109,12 @@ def _row(done: JobResult | str) -> dict[str, object]:
         return {"backup": None, "error": done}
     new_backup, removed = done.backup, [one.name for one in done.removed]
     if new_backup is None:
-        return {"backup": None, "removed": removed}
+        return {"backup": None, "problems": list(done.problems), "removed": removed}
     numbers = {"files": new_backup.files, "linked": new_backup.linked, "copied": new_backup.copied}
     return {
         "backup": new_backup.name,
         "path": new_backup.path,
         **numbers,
-        "problems": list(new_backup.problems),
+        "problems": list(done.problems),
         "removed": removed,
     }
