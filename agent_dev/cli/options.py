@@ -104,6 +104,8 @@ def check_session_name(name: str, prefix: str = "", hint: str = "") -> None:
     """Check the name of a session. Raises UsageError."""
     if not name.replace("-", "").replace("_", "").replace(".", "").isalnum():
         raise UsageError(message=f"{prefix}{name!r}: only letters, digits, `.`, `-` and `_`", hint=hint)
+    if name.startswith("-") or ".." in name:  # it would be read as an option, or as `diff A..B`
+        raise UsageError(message=f"{prefix}{name!r}: not `-` first, and no two `.` in a row", hint=hint)
 
 
 def _check_against_schema(name: str, value: str) -> None:

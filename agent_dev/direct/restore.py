@@ -6,6 +6,7 @@ import stat
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain, count
 from typing import NamedTuple
 
 from agent_dev.direct import overlay_attributes, unlocked_root
@@ -21,7 +22,7 @@ from agent_dev.merge_engine.merge_plan import MergePlan
 from agent_dev.overlay import selection
 from agent_dev.overlay.lower_snapshot import LowerSnapshot
 from agent_dev.quick_dataclass import replace
-from agent_dev.session import removal, store
+from agent_dev.session import removal, sessions, store
 from agent_dev.session.sessions import CommandContext
 
 _NOT_RESTORABLE = (FileType.SOCKET, FileType.DEVICE)
@@ -41,7 +42,7 @@ def open_restore(run_snapshot: RunSnapshot, paths: tuple[str, ...], context: Com
             unrestorable = _write_changes(run_snapshot, root.upper, real, wanted)
             if os.path.isdir(f"{run_snapshot.folder}/{AFTER_FOLDER}"):
                 shutil.copytree(f"{run_snapshot.folder}/{AFTER_FOLDER}", session.lower_snapshot)
-            store.write_record(session, _record(run_snapshot))
+            store.write_record(session, _record(run_snapshot, context))
             store.sync_record(session)
             review = open_restore_review(session, context.environ, real.unlocked)
         review.changes = replace(review.changes, problems=(*review.changes.problems, *unrestorable))
@@ -100,11 +101,13 @@ def restore_attributes(
     review.changes = replace(review.changes, problems=(*review.changes.problems, *problems))
 
 
-def _record(run_snapshot: RunSnapshot) -> store.Record:
+def _record(run_snapshot: RunSnapshot, context: CommandContext) -> store.Record:
+    names = (f"restore-{run_snapshot.id}{suffix}" for suffix in chain([""], (f"-{number}" for number in count(2))))
+    here = replace(context, root=run_snapshot.root)
     return {
         **store.BLANK,
         "state": store.WAITING,
-        "name": f"restore-{run_snapshot.id}",
+        "name": next(name for name in names if not sessions.open_with_name(here, name)),
         "root": run_snapshot.root,
         "roots": [run_snapshot.root],
         "cwd": run_snapshot.root,

@@ -7,7 +7,7 @@ from agent_dev import paths
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.config.profile import Profile
-from agent_dev.errors import NoSession, UnknownSession, UnreadableSession
+from agent_dev.errors import NoSession, UnknownSession, UnreadableSession, UsageError
 from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.paths import expand
@@ -168,8 +168,15 @@ def _mentioning(context: CommandContext, name: str) -> tuple[ListedSession, ...]
 
 
 def match_session(all_found: tuple[ListedSession, ...], name: str, root: str) -> ListedSession | None:
-    """Return the session with this id, else the newest with this name in the repository, else the newest elsewhere, or None."""
+    """Return the session with this id, else the one with this name, or None; first those of the repository, the open, the newest.
+
+    Raises UsageError if two open sessions of the repository have the name.
+    """
     by_id = [one for one in all_found if one.session.id == name]
     by_name = [one for one in all_found if one.record.get("name") == name]
     here = [one for one in by_name if store.has_root(one.record, root)]
-    return next(iter(by_id or here[-1:] or by_name[-1:]), None)
+    open_here = [one for one in here if one.state in OPEN]
+    if len(open_here) > 1 and not by_id:
+        ids = ", ".join(one.session.id for one in open_here)
+        raise UsageError(message=f"{len(open_here)} open sessions have the name {name}: {ids}", hint="name one by its id")
+    return next(iter(by_id or open_here or here[-1:] or by_name[-1:]), None)

@@ -30,7 +30,10 @@ def test_a_session_is_renamed(two: AgentDev) -> None:
     [
         (("first", "second"), 2, "--name second: a waiting session of this repository has that name"),
         (("first", "a b"), 2, "'a b': only letters, digits, `.`, `-` and `_`"),
+        (("first", "a..b"), 2, "'a..b': not `-` first, and no two `.` in a row"),
+        (("--", "first", "--all"), 2, "'--all': not `-` first, and no two `.` in a row"),
         (("third", "new"), 2, "no session third"),
+        (("", "new"), 2, "sessions rename: an argument is empty"),
     ],
 )
 def test_a_wrong_name_changes_nothing(two: AgentDev, words: tuple[str, ...], code: int, why: str) -> None:
@@ -54,3 +57,28 @@ def test_the_session_to_discard_is_asked_for_on_a_terminal(two: AgentDev, answer
         terminal.send(answer + "\r")
         terminal.wait_for("moved to the trash" if len(left) == 1 else "no session was discarded")
     assert names(two) == left
+
+
+def test_a_name_like_a_commit_or_an_option_is_no_trap(agent_dev: AgentDev) -> None:
+    for option in (("--name", "--no-merge"), ("--name=-x",)):
+        done = agent_dev(*option, "--", "touch", "x")
+        assert (done.returncode, "not `-` first" in done.stderr) == (2, True)
+    agent_dev.do("--no-merge", "--name", "1234", "--", "sh", "-c", "echo x >facade; mkdir 2024; echo y >2024/file")
+    assert "+y" in agent_dev.do("diff", "1234")
+    for words in (("2024",), ("1234", "2024"), ("--", "2024"), ("1234", "--", "2024"), ("--stat", "2024")):
+        printed = agent_dev.do("diff", *words)
+        assert ("2024/file" in printed, "facade" in printed) == (True, False)
+    assert "+x" in agent_dev.do("diff", "facade")
+    done = agent_dev("diff", "fade")
+    assert (done.returncode, "the session has no commit fade" in done.stderr) == (2, True)
+
+
+def test_open_sessions_of_one_name_are_told_apart_by_their_ids(two: AgentDev) -> None:
+    two.do("sessions", "rename", "second", "fix")
+    two.do("discard", "fix")
+    two.do("sessions", "rename", "first", "fix")
+    two.do("undiscard", "fix")
+    ids = [str(row["session"]) for row in two.sessions()]
+    done = two("discard", "fix")
+    assert (done.returncode, f"2 open sessions have the name fix: {', '.join(ids)}" in done.stderr) == (2, True)
+    assert "second" in two.do("diff", ids[1])

@@ -2,13 +2,16 @@
 
 from typing import Any
 
+import pytest
+
+from agent_dev.errors import UsageError
 from agent_dev.session import store
 from agent_dev.session.sessions import ListedSession, match_session
 
 
-def listed(number: str, root: str, name: str = "fix") -> ListedSession:
+def listed(number: str, root: str, name: str = "fix", state: str = store.MERGED) -> ListedSession:
     record: Any = {"name": name, "root": root, "roots": [root, f"{root}-lib"]}
-    return ListedSession(store.Session(number, ""), record, store.WAITING)
+    return ListedSession(store.Session(number, ""), record, state)
 
 
 def matched(name: str, root: str) -> str:
@@ -26,3 +29,17 @@ def test_a_name_that_no_session_here_has_means_the_newest_elsewhere() -> None:
 
 def test_an_id_means_its_session_everywhere() -> None:
     assert (matched("1", "/b"), matched("3", "/a")) == ("1", "3")
+
+
+def test_a_name_means_the_open_session_even_if_a_newer_one_was_merged() -> None:
+    found = match_session((listed("1", "/a", state=store.WAITING), listed("2", "/a"), listed("3", "/b")), "fix", "/a")
+    assert found is not None
+    assert found.session.id == "1"
+
+
+def test_a_name_of_two_open_sessions_is_refused_but_not_their_ids() -> None:
+    two = (listed("1", "/a", state=store.WAITING), listed("2", "/a", state=store.KILLED))
+    with pytest.raises(UsageError, match="2 open sessions have the name fix: 1, 2"):
+        match_session(two, "fix", "/a")
+    assert match_session(two, "1", "/a") is two[0]
+    assert match_session(two, "fix", "/b") is two[1]

@@ -5,6 +5,7 @@ import os
 import re
 
 from agent_dev.cli import selection_flags
+from agent_dev.cli.commands.open_session import find_with_commits
 from agent_dev.cli.commands.review import diff_commits
 from agent_dev.cli.commands.review.open_review import open_for_reading
 from agent_dev.cli.console import warn
@@ -12,7 +13,7 @@ from agent_dev.cli.parser import add_color_argument, make_parser, relative_to_ro
 from agent_dev.cli.render import changes as output
 from agent_dev.cli.render import colour, pager
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS
+from agent_dev.errors import SUCCESS, UsageError
 from agent_dev.merge import session_access
 from agent_dev.session import sessions, store
 from agent_dev.session.sessions import CommandContext
@@ -36,25 +37,34 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     index = argv.index("--") if "--" in argv else len(argv)
     args = parser.parse_intermixed_args(argv[:index])
     names = [*args.words, *argv[index + 1 :]]
+    session = _pop_session(names, args, context)
     if args.against:
         from agent_dev.cli.commands.review import diff_sessions  # rare
 
-        diff_sessions.print_session_diff(_pop_session(names, args, context), names, context, args)
+        diff_sessions.print_session_diff(session, names, context, args)
         return SUCCESS
-    span = next(
-        (
-            argument
-            for argument in names[:2]
-            if _SPAN.fullmatch(argument) and not os.path.lexists(os.path.join(context.cwd, argument))
-        ),
-        "",
-    )
-    if span:
-        return _diff_checkpoints(names, span, context, args)
-    if revisions := diff_commits.find_revisions(names, context):
-        diff_commits.print_commit_diff(names, revisions, context, args)
-        return SUCCESS
-    one = sessions.find_session(context, _pop_session(names, args, context))
+    first = names[0] if len(names) > len(argv[index + 1 :]) else ""  # after `--` there are only paths
+    if os.path.lexists(os.path.join(context.cwd, first)):
+        first = ""
+    if _SPAN.fullmatch(first):
+        return _diff_checkpoints(sessions.find_session(context, session), names, context, args)
+    if diff_commits.REVISIONS.fullmatch(first):
+        one = find_with_commits(session, context)
+        try:
+            diff_commits.print_commit_diff(one, names, context, args)
+            return SUCCESS
+        except UsageError:
+            if not _has_changed(first, one, context):
+                raise
+    return _diff_paths(sessions.find_session(context, session), names, context, args)
+
+
+def _has_changed(path: str, one: sessions.ListedSession, context: CommandContext) -> bool:
+    """Return whether a session has a change of a path, which may be named like a commit."""
+    return os.path.lexists(f"{one.session.root(0, '').upper}/{relative_to_root(path, context, one)}")
+
+
+def _diff_paths(one: sessions.ListedSession, names: list[str], context: CommandContext, args: argparse.Namespace) -> int:
     files = () if args.stat else tuple(os.path.normpath(os.path.join(context.cwd, name)) for name in names)
     with open_for_reading(one, context, files) as review:
         keys = selection_flags.resolve_paths(names, review, context)
@@ -75,15 +85,13 @@ def _pop_session(names: list[str], args: argparse.Namespace, context: CommandCon
     return found.session.id
 
 
-def _diff_checkpoints(names: list[str], span: str, context: CommandContext, args: argparse.Namespace) -> int:
-    """Print the changes between two checkpoints of the session named before them."""
+def _diff_checkpoints(one: sessions.ListedSession, names: list[str], context: CommandContext, args: argparse.Namespace) -> int:
+    """Print the changes between two checkpoints of a session; `names`: these, and paths."""
     from agent_dev.checkpoint import compare  # not needed for the diff of a session, as the next one
     from agent_dev.cli.render import checkpoints as history_output
 
-    index = names.index(span)
-    one = sessions.find_session(context, names[0] if index else "")
-    first, _, second = span.partition("..")
-    paths = tuple(relative_to_root(path, context, one) for path in names[index + 1 :])
+    first, _, second = names[0].partition("..")
+    paths = tuple(relative_to_root(path, context, one) for path in names[1:])
     is_locked = one.state != store.RUNNING
     one = session_access.lock_ended(one) if is_locked else one
     try:

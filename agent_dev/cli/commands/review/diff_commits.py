@@ -1,11 +1,10 @@
 """`diff COMMIT` and `diff A..B`: the patch of one of an agent's commits, or between two commits."""
 
 import argparse
-import os
 import re
 from collections.abc import Sequence
 
-from agent_dev.cli.commands.open_session import find_with_commits, locked_session
+from agent_dev.cli.commands.open_session import locked_session
 from agent_dev.cli.parser import relative_to_root
 from agent_dev.cli.render import pager
 from agent_dev.commits.commit_patch import diff_commits, resolve_commit
@@ -13,27 +12,15 @@ from agent_dev.commits.prefetch import RunningQueries, start_queries
 from agent_dev.errors import UsageError
 from agent_dev.merge import running_session
 from agent_dev.session import store
-from agent_dev.session.sessions import CommandContext
+from agent_dev.session.sessions import CommandContext, ListedSession
 
-_REVISIONS = re.compile(r"[0-9a-f]{4,64}|(?:[0-9a-f]{4,64}|HEAD)\.\.(?:[0-9a-f]{4,64}|HEAD|)")
-
-
-def find_revisions(names: Sequence[str], context: CommandContext) -> str:
-    """Return the argument that names commits: the first, or the second if the first is a session; "" if there is none."""
-    for word in names[:2]:
-        if _REVISIONS.fullmatch(word) and not os.path.lexists(os.path.join(context.cwd, word)):
-            return word
-    return ""
+REVISIONS = re.compile(r"[0-9a-f]{4,64}|(?:[0-9a-f]{4,64}|HEAD)\.\.(?:[0-9a-f]{4,64}|HEAD|)")
 
 
-def print_commit_diff(names: Sequence[str], word: str, context: CommandContext, args: argparse.Namespace) -> None:
-    """Print the patch of the commits `word`, of the session before it, for the paths after it.
-
-    Raises UsageError, CommandFailed.
-    """
-    index = names.index(word)
-    one = find_with_commits(names[0] if index else "", context)
-    paths = [relative_to_root(path, context, one) for path in names[index + 1 :]]
+def print_commit_diff(one: ListedSession, names: Sequence[str], context: CommandContext, args: argparse.Namespace) -> None:
+    """Print the patch of a session's commits; `names`: the commits, as one word, and paths. Raises UsageError, CommandFailed."""
+    word = names[0]
+    paths = [relative_to_root(path, context, one) for path in names[1:]]
     if args.stat or args.hunks:
         raise UsageError(message="--stat and --hunks do not apply to commits", hint=f"agent-dev diff {word}")
 
