@@ -39,7 +39,16 @@ def _columns() -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """An ArgumentParser that raises UsageError: one line, exit code 2."""
+    """An ArgumentParser that raises UsageError: one line, exit code 2.
+
+    It refuses empty values, which an unset variable of a script leaves: most commands mean something else without the value.
+    """
+
+    def _get_values(self, action: argparse.Action, arg_strings: list[str]) -> object:
+        """Return the values that were given for an action."""
+        if "" in arg_strings and action.nargs != argparse.REMAINDER:
+            self.error(f"the value of {action.option_strings[-1]} is empty" if action.option_strings else "an argument is empty")
+        return super()._get_values(action, arg_strings)
 
     def error(self, message: str) -> "None":  # type: ignore[override]
         """Raise UsageError instead of printing and exiting."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from agent_dev.agent_git.changes import HEADS, GitChanges, RefChange
 from agent_dev.cli.render.colour import OutputTone, Palette
 from agent_dev.cli.render.format import limit_rows, print_json, print_line, print_outcome
+from agent_dev.cli.render.revert_commands import undo_command
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.report import CommitReport
 from agent_dev.fs.entry import Key
@@ -210,7 +211,7 @@ def describe_decline(result: "DeclineResult") -> Iterator[str]:
         )
     count = format_count(sum(len(part.commits) for part in result.repositories), "commit")
     left = ", nothing left in the session" if result.is_session_empty else ""
-    yield f"{count} declined{left} (agent-dev undo)"
+    yield f"{count} declined{left} ({undo_command([part.path for part in result.repositories], result.merge)})"
 
 
 def print_import(result: "ImportResult", *, is_dry: bool, as_json: bool) -> None:
@@ -257,7 +258,7 @@ def _describe_ends(result: "ImportResult", *, is_dry: bool) -> Iterator[str]:
             root = result.roots.index(part.path)
             changed = sum(key.root == root for key in result.applied)
             files = f", {format_count(changed, 'file')} changed" if changed else ""
-            undo = "" if is_dry else " (agent-dev undo)"
+            undo = "" if is_dry else f" ({undo_command(result.roots, result.merge)})"
             yield f"{ref_label(part.ref)} {verb} to {part.after[:_SHORT]}{_place(part, result)}{files}{undo}"
     for command in dict.fromkeys((result.failure_command, *(part.next_command for part in result.repositories))):
         if command:

@@ -13,6 +13,7 @@ from agent_dev.cli.render.format import (
     roots_of,
     skipped_as_json,
 )
+from agent_dev.cli.render.revert_commands import undo_command
 from agent_dev.fs.entry import Key
 from agent_dev.merge.merge import MergeResult
 from agent_dev.merge.review import Review
@@ -116,7 +117,8 @@ def _print_total(result: MergeResult, review: Review, *, is_dry: bool) -> None:
         print_line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
         merged = format_count(len(result.applied), "change")
-        print_outcome(f"merge {result.id}: {merged} merged, {_describe_left(result, review)} in the session (agent-dev undo)")
+        undo = undo_command(roots_of(review.record), result.id)
+        print_outcome(f"merge {result.id}: {merged} merged, {_describe_left(result, review)} in the session ({undo})")
         if result.has_commits_left:
             name = visible(str(review.record["name"] or review.session.id))
             print_line(
@@ -155,7 +157,7 @@ def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: 
     kept = len(result.applied) - count
     suffix = f", yours kept in {kept}" if kept else ""
     merged = f"{format_count(count, 'change')} merged{suffix}, {_describe_left(result, review, none='nothing is')} in the session"
-    return (*lines, merged, f"agent-dev undo reverts it (merge {result.id})")
+    return (*lines, merged, f"{undo_command(roots, result.id)} reverts it (merge {result.id})")
 
 
 def print_export(count: int, target: str, deleted: Sequence[str], *, is_patch: bool) -> None:

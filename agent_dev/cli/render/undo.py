@@ -14,6 +14,7 @@ from agent_dev.cli.render.format import (
     print_wrapped,
     skipped_as_json,
 )
+from agent_dev.cli.render.revert_commands import redo_command
 from agent_dev.fs.entry import Key
 from agent_dev.git.updates import RefUpdate
 from agent_dev.merge.history import MergeRecord
@@ -74,9 +75,10 @@ def _next_commands(result: UndoResult, named: str, *, is_undo: bool) -> Iterator
         yield from command_rows(about, f"{_THREE_WAY} {named}".rstrip())
     if result.earlier:
         yield from command_rows("to undo the merge before it", f"agent-dev undo {result.earlier}")
-    if result.has_effect:
-        redo = ("to apply it again", "agent-dev redo") if is_undo else ("to revert it", f"agent-dev undo {result.merge}")
-        yield from command_rows(*redo)
+    if result.has_effect and is_undo:
+        yield from command_rows("to apply it again", redo_command(result.roots, result.merge))
+    elif result.has_effect:
+        yield from command_rows("to revert it", f"agent-dev undo {result.merge}")
 
 
 def _ref_labels(refs: Sequence[RefUpdate]) -> list[str]:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.harness.program import AgentDev
+from tests.harness.repository import repository
 
 LINES = "".join(f"line {number}\n" for number in range(20))
 
@@ -79,3 +80,25 @@ def test_merges_names_the_sessions_also_discarded_ones(partly_undone: tuple[Agen
     assert agent_dev("discard", "second").returncode == 0
     rows = agent_dev("merges").stdout.splitlines()
     assert [row.split("  ")[-1] for row in rows] == ["first: 1 added", "second: 1 added, 1 edited"]
+
+
+def test_the_undo_of_a_merge_in_another_repository_is_named_with_its_id(agent_dev: AgentDev) -> None:
+    """Typed where the message was printed, `agent-dev undo` alone would revert another merge."""
+    agent_dev.do("--no-merge", "--name", "here", "--", "touch", "here")
+    other = repository(agent_dev.home / "src/other")
+    agent_dev.do("-C", other, "--no-merge", "--name", "there", "--", "touch", "there")
+    assert agent_dev.do("merge", "here", "--all").endswith("in the session (agent-dev undo)\n")
+    merged = agent_dev.do("merge", "there", "--all")
+    command = merged.splitlines()[-1].rpartition("(agent-dev ")[2].removesuffix(")")
+    undone = agent_dev.do(*command.split())
+    assert ((agent_dev.repo / "here").exists(), (other / "there").exists()) == (True, False)
+    agent_dev.do(*undone.splitlines()[-1].rpartition("agent-dev ")[2].split())
+    assert ((agent_dev.repo / "here").exists(), (other / "there").exists()) == (True, True)
+
+
+@pytest.mark.parametrize("words", [("--all", "--export="), ("--all", "--export", ""), ("",), ("--take", "")], ids=repr)
+def test_an_empty_value_is_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    """An unset variable of a script leaves one; `merge --all --export ""` merged."""
+    agent_dev.do("--no-merge", "--", "touch", "new")
+    done = agent_dev("merge", *words)
+    assert (done.returncode, "is empty" in done.stderr, (agent_dev.repo / "new").exists()) == (2, True, False)

@@ -56,7 +56,7 @@ def test_a_conflict_counts_as_left(capsys: pytest.CaptureFixture[str]) -> None:
     record = {**store.BLANK, "roots": ["/r"], "name": "p"}
     review = SimpleNamespace(record=record, changes=ChangeSet((added,)))  # the attributes that are printed
     merge.print_merge(done, review, is_dry=False, as_json=False)  # type: ignore[arg-type]
-    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged, 2 left in the session (agent-dev undo)"
+    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged, 2 left in the session (agent-dev undo m)"
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_a_redo_prints_no_unknown_counts(capsys: pytest.CaptureFixture[str]) -> 
     assert capsys.readouterr().out.splitlines()[1:] == rows
     skipped = (SkippedChange(KEYS[1], "it changed"),)
     undo.print_undo(UndoResult("m", ("/r",), KEYS[:1], skipped, name="p"), as_json=False, verb=undo.UNDONE)
-    rows = [f"session p, merged {when}: 1 change undone, 1 skipped", "to apply it again: agent-dev redo"]
+    rows = [f"session p, merged {when}: 1 change undone, 1 skipped", "to apply it again: agent-dev redo m"]
     assert capsys.readouterr().out.splitlines()[2:] == rows
 
 
