@@ -12,7 +12,10 @@ def prune_merged(where: CommandContext, *, is_dry: bool, without: frozenset[str]
     removed: list[int] = []
     kept: list[int] = []
     for one in list_sessions(where.store):
-        sizes = {about.number: about.copied for about in checkpoint_store.list_checkpoints(one.session)}
+        try:
+            sizes = {about.number: about.copied for about in checkpoint_store.list_checkpoints(one.session)}
+        except OSError:
+            continue  # another user's, or just removed
         if one.state == store.MERGED and sizes and one.session.id not in without:
             gone = _prune(where, one, is_dry=is_dry)
             removed += (sizes.pop(number) for number in gone if number in sizes)

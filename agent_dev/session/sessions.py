@@ -65,7 +65,7 @@ def _listed(session: store.Session) -> ListedSession | None:
     try:
         record = store.read_record(session)
     except UnreadableSession as error:
-        is_damaged = os.path.lexists(f"{session.folder}/session.json")
+        is_damaged = store.may_have_record(session.folder)
         return ListedSession(session, store.BLANK, "damaged", str(error.values["reason"])) if is_damaged else None
     return ListedSession(session, record, current_state(session, record))
 
@@ -151,7 +151,7 @@ def find_session(
 def find_by_name(context: CommandContext, name: str) -> ListedSession | None:
     """Return the session that an id or a name means in this repository, or None."""
     own = store.Session(name, f"{context.store.sessions}/{name}")
-    if "/" not in name and os.path.lexists(f"{own.folder}/session.json"):
+    if "/" not in name and store.may_have_record(own.folder):
         return _listed(own)  # by its id: no other record must be read
     return match_session(_mentioning(context, name), name, context.root)
 

@@ -452,13 +452,24 @@ def has_root(record: Record, path: str) -> bool:
 
 def has_no_record(session: Session) -> bool:
     """Return whether a session has no record: it is being created, or its creator was killed."""
-    return not os.path.lexists(f"{session.folder}/session.json") and os.path.isdir(session.folder)
+    return not may_have_record(session.folder) and os.path.isdir(session.folder)
+
+
+def may_have_record(folder: str) -> bool:
+    """Return whether the directory of a session has a record, or cannot be searched, such as one of another user."""
+    try:
+        os.lstat(f"{folder}/session.json")
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def have_records(store: Store) -> bool:
     """Return whether `has_no_record` is false for every session; of a thousand, none becomes a value."""
     folders = (f"{store.sessions}/{name}" for name in state_files.list_names(store.sessions))
-    return all(os.path.lexists(f"{folder}/session.json") or not os.path.isdir(folder) for folder in folders)
+    return all(may_have_record(folder) or not os.path.isdir(folder) for folder in folders)
 
 
 def all_sessions(store: Store, folder: str = "") -> tuple[Session, ...]:

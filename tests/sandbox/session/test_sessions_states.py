@@ -188,3 +188,20 @@ def test_a_session_opened_by_another_agent_dev_is_not_reported_as_running(agent_
     finally:
         os.close(fd)
     assert agent_dev("status").returncode == 0
+
+
+def test_a_session_that_cannot_be_searched_hides_no_other(agent_dev: AgentDev) -> None:
+    """One `sudo agent-dev` with the user's HOME leaves a session of root."""
+    for name in ("one", "two"):
+        agent_dev.do("--no-merge", "--name", name, "--", "touch", name)
+    shut = agent_dev.state / "sessions" / str(agent_dev.sessions()[0]["session"])
+    shut.chmod(0)
+    try:
+        for words in (("status", "two"), ("diff", "two"), ("clean",), ("doctor",), ("merge", "two", "--all"), ("undo",)):
+            agent_dev.do(*words)
+        states = {row["session"]: row["state"] for row in agent_dev.sessions()}
+        assert states.pop(shut.name) == ("waiting" if os.geteuid() == 0 else "damaged")  # root may search everything
+        assert [*states.values()] == ["waiting"]
+    finally:
+        shut.chmod(0o700)
+    agent_dev.do("merge", "one", "--all")

@@ -8,10 +8,10 @@ from agent_dev.cli.render.revert_commands import redo_command, undo_command
 
 
 @pytest.mark.parametrize(
-    ("folder", "is_here"), [(".", True), ("sub", True), ("sub/inner", False), ("sub/inner/deep", False), ("..", False)]
+    ("folder", "suffix"), [(".", ""), ("sub", ""), ("sub/inner", " m1"), ("sub/inner/deep", " m1"), ("..", " m1")]
 )
 def test_the_id_is_named_unless_the_merge_is_of_this_repository(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, is_here: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, suffix: str
 ) -> None:
     root = tmp_path / "root"
     (root / "sub/inner/deep").mkdir(parents=True)
@@ -19,7 +19,7 @@ def test_the_id_is_named_unless_the_merge_is_of_this_repository(
         (repository / ".git").mkdir()
     monkeypatch.chdir(root / folder)
     commands = [command([str(root), "/other"], "m1") for command in (undo_command, redo_command)]
-    assert commands == (["agent-dev undo", "agent-dev redo"] if is_here else ["agent-dev undo m1", "agent-dev redo m1"])
+    assert commands == [f"agent-dev undo{suffix}", f"agent-dev redo{suffix}"]
 
 
 def test_the_id_is_named_in_a_directory_that_was_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
