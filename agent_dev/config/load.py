@@ -216,11 +216,15 @@ class SettingsFiles:
         try:
             status = os.stat(path)
         except (FileNotFoundError, NotADirectoryError):
-            return None
+            if not any(os.path.islink(one) and not os.path.exists(one) for one in (path, os.path.dirname(path))):
+                return None
+            reason = "a link leads to nothing"  # its settings may restrict the agent, such as `net: none`
         except OSError as error:
-            self.problems.append(f"{path}: cannot be read: {error.strerror}")
-            return _File(path, {}, {})
-        return _unpacked(path, self._cached.get(f"{kind}:{path}"), _key(status)) or self._parse(path, kind)
+            reason = str(error.strerror)
+        else:
+            return _unpacked(path, self._cached.get(f"{kind}:{path}"), _key(status)) or self._parse(path, kind)
+        self.problems.append(f"{path}: cannot be read: {reason}")
+        return _File(path, {}, {})
 
     def _parse(self, path: str, kind: str) -> _File:
         # deferred: yaml takes 13 ms, and is not needed for unchanged files

@@ -112,6 +112,18 @@ def test_an_oversized_or_non_regular_file_is_refused(user: User) -> None:
     ]
 
 
+def test_a_link_that_leads_to_nothing_is_refused(user: User) -> None:
+    """The settings of a directory that is not mounted may restrict the agent."""
+    user.write("dotfiles/config.yaml", "net: none\n")
+    (user.config / "config.yaml").symlink_to("dotfiles/config.yaml")
+    assert user.settings().profile.net == "none"
+    (user.config / "dotfiles").rename(user.config / "elsewhere")
+    assert user.problems() == ["…/config.yaml: cannot be read: a link leads to nothing"]
+    user.config.rename(user.config.with_name("moved"))
+    user.config.symlink_to("nowhere")
+    assert "…/config.yaml: cannot be read: a link leads to nothing" in user.problems()
+
+
 @pytest.mark.parametrize("text", ["", "\n\n", "# nothing\n", "---\n", "\ufeff# byte order mark\n", "ro:\nset:\n"])
 def test_an_empty_file_is_valid(text: str, user: User) -> None:
     user.write("config.yaml", text)
