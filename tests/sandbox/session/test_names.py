@@ -73,7 +73,7 @@ def test_a_name_like_a_commit_or_an_option_is_no_trap(agent_dev: AgentDev) -> No
     assert (done.returncode, "the session has no commit fade" in done.stderr) == (2, True)
 
 
-def test_open_sessions_of_one_name_are_told_apart_by_their_ids(two: AgentDev) -> None:
+def test_an_id_selects_one_of_two_open_sessions_of_a_name(two: AgentDev) -> None:
     two.do("sessions", "rename", "second", "fix")
     two.do("discard", "fix")
     two.do("sessions", "rename", "first", "fix")
