@@ -83,13 +83,13 @@ class Stage:
     def entry_in(self, slot: str, *, is_copied: bool = False) -> Entry | None:
         """Return the entry in a slot; to be copied, of an unreadable file with its attributes."""
         try:
-            return walk.read_entry(self.fd, slot.encode(), is_ours=is_copied)
+            return walk.read_entry(self.fd, os.fsencode(slot), is_ours=is_copied)
         except FileNotFoundError:
             return None
 
     def attributes_digest(self, slot: str) -> str:
         """Return a digest of the attributes and ACLs of a slot's entry (fs/attributes)."""
-        return attribute_digest.digest_attributes(self.fd, slot.encode())
+        return attribute_digest.digest_attributes(self.fd, os.fsencode(slot))
 
     def read(self, slot: str) -> bytes:
         """Return the content of a file in a slot. Raises OSError."""
@@ -106,7 +106,7 @@ class Stage:
 
         Raises OSError, also if the entry has changed.
         """
-        name = slot.encode()
+        name = os.fsencode(slot)
         if entry.type is not FileType.FILE:
             self._unsynced += 1
             return ""
@@ -162,8 +162,8 @@ class Stage:
         """
         if entry.type is not FileType.FILE:
             self.create(slot, entry)
-            _own(slot.encode(), self.fd, os.stat(name, dir_fd=source.fd, follow_symlinks=False), entry)
-            return entry_mark(walk.read_entry(self.fd, slot.encode()))
+            _own(os.fsencode(slot), self.fd, os.stat(name, dir_fd=source.fd, follow_symlinks=False), entry)
+            return entry_mark(walk.read_entry(self.fd, os.fsencode(slot)))
         fd = source.open(name, os.O_RDONLY)
         try:
             return self._fill(slot, entry, fd, None, is_users=True)[0]
@@ -189,7 +189,7 @@ class Stage:
 
     def create(self, slot: str, entry: Entry) -> EntryMark:
         """Create a link, a FIFO or an empty directory in a slot."""
-        name, mode = slot.encode(), entry.mode & self.mode_mask
+        name, mode = os.fsencode(slot), entry.mode & self.mode_mask
         if entry.type is FileType.SYMLINK:
             durable.symlink(entry.target, name, self.fd)
         elif entry.type is FileType.FIFO:
@@ -211,7 +211,7 @@ class Stage:
             os.close(fd)
 
     def _fill(self, slot: str, entry: Entry, source: int, data: bytes | None, *, is_users: bool = False) -> tuple[EntryMark, str]:
-        out = durable.create(slot.encode(), self.fd)
+        out = durable.create(os.fsencode(slot), self.fd)
         try:
             digest_hex = hashlib.sha256(data).hexdigest() if data is not None else _copy_data(source, out, entry.size)
             if data is not None:

@@ -283,7 +283,7 @@ def test_selected_changes_can_be_exported(tmp_path: Path) -> None:
     marks = [
         UpperEntry(b"x", file(AGENT)),
         UpperEntry(b"n", Node(DIRECTORY, b"", 0o755)),
-        UpperEntry(b"n/y", file(b"new")),
+        UpperEntry(b"n/y\xff", file(b"new")),
         UpperEntry(b"z", None),
     ]
     with EndedSession(tmp_path, {b"x": file(BASE), b"z": file(b"z")}, marks) as one:
@@ -298,7 +298,7 @@ def test_selected_changes_can_be_exported(tmp_path: Path) -> None:
         review.close()
 
         assert gone == (Key(0, b"z"),)
-        wanted = {b"x": file(AGENT), b"n/y": file(b"new")}
+        wanted = {b"x": file(AGENT), b"n/y\xff": file(b"new")}
         assert {path: node for path, node in trees.read(tmp_path / "out").items() if node.type is FILE} == wanted
         patch = (tmp_path / "out.patch").read_bytes()
         assert b"deleted file mode" in patch
