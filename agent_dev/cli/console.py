@@ -74,10 +74,9 @@ class _Output(io.FileIO):
 
 
 def open_output() -> io.TextIOWrapper:
-    """Return a stdout whose failed writes raise OutputFailure."""
+    """Return a stdout whose failed writes raise OutputFailure; it escapes characters that its encoding lacks, as stderr does."""
     raw = _Output(1, "wb", closefd=False)
-    kind = sys.stdout.encoding, sys.stdout.errors
-    return io.TextIOWrapper(io.BufferedWriter(raw), *kind, line_buffering=raw.isatty())
+    return io.TextIOWrapper(io.BufferedWriter(raw), sys.stdout.encoding, "backslashreplace", line_buffering=raw.isatty())
 
 
 def write_stdout(text: str) -> None:

@@ -74,6 +74,11 @@ def display_path(key: Key, roots: Sequence[str]) -> str:
     return path if key.root == 0 or key.root >= len(roots) else f"{roots[key.root].rstrip('/')}/{path}"
 
 
+def patch_path(key: Key, roots: Sequence[str]) -> bytes:
+    """Return the path of a key in a patch: its display path without a leading slash."""
+    return display_path(key, roots).lstrip("/").encode("utf-8", "surrogateescape")
+
+
 def format_count(count: int, noun: str) -> str:
     """Format a number of things: `1 file`, `2 files`."""
     return f"{count:,} {noun}{'s' * (count != 1)}"

@@ -13,7 +13,7 @@ from agent_dev.merge import history, session_access
 from agent_dev.merge.comparison.compare_sessions import compare_sessions
 from agent_dev.merge.review import Review, open_review
 from agent_dev.overlay import patch_write
-from agent_dev.overlay.labels import display_path
+from agent_dev.overlay.labels import patch_path
 from agent_dev.overlay.patch_write import DISPLAY_FORMAT
 from agent_dev.retention import automatic
 from agent_dev.sanitize import visible
@@ -87,7 +87,7 @@ def _diff_lines(best: ScoredAttempt, other: ScoredAttempt, context: CommandConte
         before, after = (stack.enter_context(closing(_open(one, context))) for one in (best, other))
         lines: list[PageLine] = []
         for one in compare_sessions(before, after):
-            path = display_path(one.change.key, after.record["roots"]).lstrip("/").encode("utf-8", "surrogateescape")
+            path = patch_path(one.change.key, after.record["roots"])
             patch = patch_write.change_patch(one.change, path, one.before, one.after, DISPLAY_FORMAT)
             lines += [_line(raw) for raw in patch.removesuffix(b"\n").split(b"\n")]
             if len(lines) > _MAX_LINES:

@@ -1,6 +1,5 @@
 """Print the changes of sessions as text or JSON. All text from an agent passes through `visible`."""
 
-import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ from agent_dev.cli.render.format import (
 from agent_dev.cli.render.pager import PatchStyle
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeSet
-from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count, kind_name, origin_key
+from agent_dev.overlay.labels import RISK_SIGN, display_path, format_count, kind_name, origin_key, patch_path
 from agent_dev.quick_dataclass import dataclass
 from agent_dev.sandbox.attaching.state import is_detached
 from agent_dev.sanitize import visible
@@ -199,7 +198,7 @@ def print_diff(review: "Review", keys: Sequence[Key], style: PatchStyle, *, is_s
     from agent_dev.merge import patches  # not needed by other subcommands
 
     form = patches.patch_format_for(review.record, is_exact=style.is_exact, with_numbers=with_hunks)
-    patch_set = patches.PatchWriter(review, wanted, lambda key: os.fsencode(display_path(key, roots).lstrip("/")), form)
+    patch_set = patches.PatchWriter(review, wanted, lambda key: patch_path(key, roots), form)
     for patch in patch_set:
         pager.write_patch(patch, style)
     return describe_omitted(patch_set.omitted)

@@ -1,6 +1,5 @@
 """Print checkpoints and logs as text or JSON."""
 
-import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
@@ -28,7 +27,7 @@ from agent_dev.cli.render.log_words import describe_command, describe_connection
 from agent_dev.cli.render.pager import PatchStyle
 from agent_dev.merge import patches
 from agent_dev.overlay import patch_write
-from agent_dev.overlay.labels import display_path, format_count, format_size
+from agent_dev.overlay.labels import format_count, format_size, patch_path
 from agent_dev.sanitize import visible
 from agent_dev.session.events import LogContents
 from agent_dev.session.sessions import ListedSession
@@ -143,7 +142,7 @@ def print_comparison(found: Iterable[PathDifference], record: Record, shown: Pat
         if is_stat:
             print_line(change_row(one.change, roots))
             continue
-        path = os.fsencode(display_path(one.change.key, roots).lstrip("/"))
+        path = patch_path(one.change.key, roots)
         pager.write_patch(patch_write.change_patch(one.change, path, one.before, one.after, form), shown)
         why = patch_write.omitted_part(one.change, path, one.before, one.after)
         if why:

@@ -1,4 +1,4 @@
-"""Closed or unwritable standard streams: the command still does its work, and one line reports the error."""
+"""Closed, unwritable or ASCII standard streams: the command still does its work, and one line reports an error."""
 
 import pytest
 
@@ -54,3 +54,21 @@ def test_output_to_a_full_disk_fails_with_one_line(changed: AgentDev, words: str
     done = changed(*words.split(), env=env, before=shell(">/dev/full"))
     assert done.stderr == "agent-dev: cannot write the output: No space left on device\n"
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    "env",
+    [{"PYTHONIOENCODING": "ascii"}, {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}],
+    ids=["streams", "file system"],
+)
+def test_characters_that_an_encoding_lacks_are_escaped(agent_dev: AgentDev, env: dict[str, str]) -> None:
+    assert agent_dev("--", "sh", "-c", "echo ä >ü", env=env).returncode == 0
+    outputs = {}
+    for words in ("--help", "exec --help", "status", "status --json", "diff --stat", "diff", "merge --all", "undo"):
+        done = agent_dev(*words.split(), env=env)
+        assert (done.returncode, done.stderr) == (0, ""), words
+        outputs[words] = done.stdout
+
+    assert "[ARGS\\u2026]" in outputs["exec --help"]
+    assert "\\xfc" in outputs["status"]
+    assert "\n+ä\n" in outputs["diff"]

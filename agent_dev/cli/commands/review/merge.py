@@ -1,7 +1,6 @@
 """The subcommand `merge`. Modules for commits are imported only when commits are merged."""
 
 import argparse
-import os
 
 from agent_dev.cli import commit_flags, selection_flags
 from agent_dev.cli.commands.review.open_review import open_locked
@@ -14,7 +13,7 @@ from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.merge import merge, select_by_options
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
-from agent_dev.overlay.labels import display_path
+from agent_dev.overlay.labels import display_path, patch_path
 from agent_dev.progress import show_progress
 from agent_dev.quick_dataclass import replace
 from agent_dev.retention import automatic
@@ -141,7 +140,7 @@ def _export(review: Review, planned: MergePlan, target: str) -> int:
     from agent_dev.merge import export  # rare
 
     roots = review.record["roots"]
-    gone = export.export(review, planned, target, lambda key: os.fsencode(display_path(key, roots).lstrip("/")))
+    gone = export.export(review, planned, target, lambda key: patch_path(key, roots))
     is_patch = target.endswith(export.SUFFIXES)
     output.print_export(len(planned.selected), target, [display_path(key, roots) for key in gone], is_patch=is_patch)
     return FAILURE if planned.conflicts else SUCCESS
