@@ -10,6 +10,7 @@ from agent_dev.config.detachable import may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import (
     FAILURE,
+    SUCCESS,
     SYSTEM_ERRORS,
     AgentNotInstalled,
     AgentNotStarted,
@@ -275,11 +276,19 @@ def _flush(code: int, *, is_reported: bool) -> int:
     return code
 
 
+def _run_to_exit(argv: list[str], environ: dict[str, str]) -> int:
+    """Run one command line and return the exit code, also if argparse exits after `--help`: the output is not flushed yet."""
+    try:
+        return run(argv, environ)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else SUCCESS
+
+
 def main() -> None:
     """Run the program `agent-dev`. Never returns."""
     ensure_standard_streams()
     sys.stdout = open_output()
-    code, is_reported = guard(lambda: run(sys.argv[1:], dict(os.environ)))
+    code, is_reported = guard(lambda: _run_to_exit(sys.argv[1:], dict(os.environ)))
     if code == OUT_OF_MEMORY:  # here no frame holds the memory any more
         os.write(2, NO_MEMORY)
         os._exit(FAILURE)

@@ -187,9 +187,6 @@ def _start(request: dict[str, Any], streams: list[int]) -> int:
     if pid == 0:
         try:
             _become(request, streams)
-        except SystemExit as end:  # raised by argparse; an interpreter would handle it
-            sys.stdout.flush()
-            os._exit(end.code if isinstance(end.code, int) else 0)
         except Exception:  # noqa: BLE001  (as an interpreter does)
             traceback.print_exc()
         finally:

@@ -49,11 +49,17 @@ def test_a_stream_closed_outside_is_dev_null_inside(agent_dev: AgentDev) -> None
 
 
 @pytest.mark.parametrize("env", [{}, {"PYTHONUNBUFFERED": "1"}], ids=["buffered", "unbuffered"])
-@pytest.mark.parametrize("words", ["status", "diff", "sessions --json", "--help", "profiles claude"])
+@pytest.mark.parametrize("words", ["status", "diff", "sessions --json", "--help", "diff --help", "profiles claude"])
 def test_output_to_a_full_disk_fails_with_one_line(changed: AgentDev, words: str, env: dict[str, str]) -> None:
     done = changed(*words.split(), env=env, before=shell(">/dev/full"))
     assert done.stderr == "agent-dev: cannot write the output: No space left on device\n"
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("words", ["--help", "merge --help", "profiles claude"])
+def test_output_to_a_closed_pipe_ends_as_on_sigpipe(agent_dev: AgentDev, words: str) -> None:
+    done = agent_dev(*words.split(), before=("bash", "-c", '{ sleep 0.2; "$0" "$@"; } | true; exit ${PIPESTATUS[0]}'))
+    assert (done.returncode, done.stderr) == (141, "")
 
 
 @pytest.mark.parametrize(
