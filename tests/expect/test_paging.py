@@ -72,6 +72,15 @@ def test_the_users_pager_gets_the_escaped_output(agent_dev: AgentDev, tmp_path: 
     assert not steers(OURS.sub(b"", read))
 
 
+@pytest.mark.parametrize("pager", ["nosuchpager", "/etc/passwd -R"])
+def test_without_the_users_pager_the_terminal_gets_the_output(agent_dev: AgentDev, pager: str) -> None:
+    work(agent_dev)
+    raw = shown(agent_dev, PAGER=pager)
+
+    assert pager.partition(" ")[0].encode() in raw  # the shell's report
+    assert b"\x1b[32m+first\x1b[m" in raw
+
+
 def test_quitting_the_pager_early_ends_the_command(agent_dev: AgentDev) -> None:
     agent_dev("--no-merge", "--", "sh", "-c", "seq 300000 >many")
 

@@ -12,6 +12,8 @@ from agent_dev.value import Value
 
 _PAGER = "less"
 _LESS = "FRX"  # as git: quit if it fits, raw colours, no alternate screen
+# A pager that cannot be started has read nothing, so that cat shows all. Ctrl-C is the pager's, and ends cat.
+_OR_CAT = 'trap : INT; /bin/sh -c "$0"; case $? in 126|127) exec cat;; esac'
 _TONES = {"+": OutputTone.ADDED, "-": OutputTone.REMOVED, "@": OutputTone.HEADING}
 
 
@@ -48,7 +50,7 @@ def _pipe_to(pager: str, environ: Mapping[str, str]) -> Iterator[None]:
     sys.stdout.flush()
     env = {"LESS": _LESS, "LV": "-c", **environ}
     try:
-        process = subprocess.Popen(("/bin/sh", "-c", pager), stdin=subprocess.PIPE, env=env)
+        process = subprocess.Popen(("/bin/sh", "-c", _OR_CAT, pager), stdin=subprocess.PIPE, env=env)
     except OSError:  # cannot fork: no pager
         yield
         return
