@@ -75,6 +75,7 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
         _containers(profile.net),
         _control_socket(),
         _openssh(where, untrusted),
+        _git(where, untrusted),
         *_bwrap(where, untrusted),
         _state(where),
         _disk_use(where),
@@ -206,6 +207,14 @@ def _openssh(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
     if openssh.binds_sessions(version):
         return Finding("OpenSSH", f"{text}, works with `ssh:`")
     return Finding("OpenSSH", f"{text}: logins through `ssh:` need 8.9 or newer", FindingState.UNAVAILABLE)
+
+
+def _git(where: CommandContext, untrusted: tuple[str, ...]) -> Finding:
+    """Check git, which reads and imports an agent's commits."""
+    program = programs.find_program("git", where.environ, untrusted)
+    if program is None:
+        return Finding("git", "not installed", FindingState.FAILED, machine.install_hint("git"))
+    return Finding("git", program)
 
 
 def _control_socket() -> Finding:

@@ -88,7 +88,7 @@ def find_bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:
         return os.path.abspath(configured)
     found = find_program("bwrap", environ, untrusted)
     if found is None:
-        raise CannotStart(message="bubblewrap (bwrap) is not installed", hint=_install_hint())
+        raise CannotStart(message="bubblewrap (bwrap) is not installed", hint=install_hint("bubblewrap"))
     return found
 
 
@@ -102,10 +102,11 @@ def _check_overlay_mode(environ: dict[str, str], version: tuple[int, int, int]) 
         )
 
 
-def _install_hint() -> str:
+def install_hint(package: str) -> str:
+    """Return how to install a package of the distribution."""
     if os.path.exists("/usr/bin/dnf"):
-        return "sudo dnf install bubblewrap"
-    return "sudo apt install bubblewrap" if os.path.exists("/usr/bin/apt-get") else "install your distribution's bubblewrap"
+        return f"sudo dnf install {package}"
+    return f"sudo apt install {package}" if os.path.exists("/usr/bin/apt-get") else f"install your distribution's {package}"
 
 
 def _top_level() -> tuple[tuple[tuple[str, str], ...], tuple[str, ...]]:

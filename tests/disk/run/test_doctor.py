@@ -1,4 +1,4 @@
-"""`agent-dev doctor`: what waits for the user's answer."""
+"""`agent-dev doctor`: git, and what waits for the user's answer."""
 
 import os
 from pathlib import Path
@@ -26,3 +26,13 @@ def test_running_sessions_that_wait_for_an_answer_are_named(tmp_path: Path, stat
     found = [(one.result, one.remedy, one.has_failed) for one in doctor.waiting_questions(context)]
     text = "2 commands and 1 connection wait for your answer in session one"
     assert found == ([(text, "agent-dev approve --in one", False)] if state == store.RUNNING else [])
+
+
+def test_missing_git_is_reported_with_a_remedy(tmp_path: Path) -> None:
+    context = CommandContext(Store(str(tmp_path)), str(tmp_path), str(tmp_path), {"PATH": str(tmp_path)})
+    found = doctor._git(context, ())
+    assert (found.result, found.has_failed) == ("not installed", True)
+    assert "install" in found.remedy
+    (tmp_path / "git").touch(0o755)
+    found = doctor._git(context, ())
+    assert (found.result, found.has_failed) == (f"{tmp_path}/git", False)
