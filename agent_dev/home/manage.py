@@ -55,7 +55,7 @@ class ResetResult:
 def inspect_home(context: CommandContext, options: RunOptions, agent: str) -> HomeSummary:
     """Return a home and its autostart files."""
     home_path, profile = find_home(context, options, agent)
-    if not os.path.isdir(home_path):
+    if not _has_home(home_path):
         return HomeSummary(home_path, 0, ())
     marks = index.read_home(home_path)
     lasting = _lasting(profile, context)
@@ -66,7 +66,7 @@ def inspect_home(context: CommandContext, options: RunOptions, agent: str) -> Ho
 def diff_home(context: CommandContext, options: RunOptions, agent: str) -> HomeChanges:
     """Return the changes in a home since its last session started."""
     home_path, profile = find_home(context, options, agent)
-    if not os.path.isdir(home_path):
+    if not _has_home(home_path):
         return HomeChanges(home_path, (), is_known=True)
     before = index.read_previous(context.store.path, home_path)
     now = index.read_home(home_path)
@@ -76,12 +76,12 @@ def diff_home(context: CommandContext, options: RunOptions, agent: str) -> HomeC
 def reset_home(context: CommandContext, options: RunOptions, agent: str, logins: tuple[str, ...] | None) -> ResetResult:
     """Move a home to the trash; with `logins`, files below it, create a new one with only these and other known logins.
 
-    Raises HomeBusy while a session uses it, Refused for a directory that cannot be an agent home.
+    Raises HomeBusy while a session uses it, Refused for a path that cannot be an agent home.
     """
     home_path, _ = find_home(context, options, agent)
+    check_home(home_path, context)
     if not os.path.isdir(home_path):
         return ResetResult(home_path, "", ())
-    check_home(home_path, context)
     lock = _lock(context.store.path, home_path)
     try:
         index.remove_indexes(context.store.path, home_path)
@@ -126,10 +126,19 @@ def _lasting(profile: Profile, context: CommandContext) -> AutostartRules:
 
 
 def check_home(home_path: str, context: CommandContext) -> None:
-    """Raise Refused for a directory that cannot be an agent home."""
+    """Raise Refused for a path that cannot be an agent home."""
+    _has_home(home_path)
     home = users.home_directory(context.environ)
     if is_below(home, home_path) or is_below(context.store.path, home_path) or is_below(context.root, home_path):
         raise Refused(message=f"{home_path} contains more than an agent home", hint="move it away by hand")
+
+
+def _has_home(home_path: str) -> bool:
+    """Return whether an agent home exists. Raises Refused if it is not a directory."""
+    is_directory = os.path.isdir(home_path)
+    if not is_directory and os.path.exists(home_path):
+        raise Refused(message=f"the agent home {home_path} is not a directory", hint="move it away, or use --home DIR")
+    return is_directory
 
 
 def _lock(state: str, home_path: str) -> int:

@@ -81,8 +81,7 @@ def run_checks(where: CommandContext, options: RunOptions) -> tuple[Finding, ...
         _disk_use(where),
         *waiting_questions(where),
     ]
-    findings.append(Finding("agent home", home if os.path.isdir(home) else f"{home} will be created on first use"))
-    findings += [_rules(where), *_repository(where), *_cloud(profile.net), _terminal(where)]
+    findings += [_agent_home(home), _rules(where), *_repository(where), *_cloud(profile.net), _terminal(where)]
     names = [name for name, _, _ in load.list_profiles(_home(where), where.environ) if name != "default"]
     return (*findings, *_profiles({name: _profile(name, where, options) for name in names}))
 
@@ -271,6 +270,14 @@ def waiting_questions(where: CommandContext) -> list[Finding]:
             result = f"{counts} {'waits' if commands + connections == 1 else 'wait'} for your answer in session {one.name}"
             findings.append(Finding("approvals", result, FindingState.UNAVAILABLE, f"agent-dev approve --in {one.name}"))
     return findings
+
+
+def _agent_home(path: str) -> Finding:
+    if os.path.isdir(path):
+        return Finding("agent home", path)
+    if os.path.exists(path):
+        return Finding("agent home", f"{path} is not a directory", FindingState.FAILED, "move it away, or use --home DIR")
+    return Finding("agent home", f"{path} will be created on first use")
 
 
 def _rules(where: CommandContext) -> Finding:

@@ -1,4 +1,4 @@
-"""`agent-dev doctor`: git, and what waits for the user's answer."""
+"""`agent-dev doctor`: git, the agent home, and what waits for the user's answer."""
 
 import os
 from pathlib import Path
@@ -36,3 +36,18 @@ def test_missing_git_is_reported_with_a_remedy(tmp_path: Path) -> None:
     (tmp_path / "git").touch(0o755)
     found = doctor._git(context, ())
     assert (found.result, found.has_failed) == (f"{tmp_path}/git", False)
+
+
+def test_an_agent_home_that_is_not_a_directory_is_reported(tmp_path: Path) -> None:
+    path = tmp_path / "aihome"
+    found = [doctor._agent_home(str(path))]
+    path.touch()
+    found.append(doctor._agent_home(str(path)))
+    path.unlink()
+    path.mkdir()
+    found.append(doctor._agent_home(str(path)))
+    assert [(one.result.removeprefix(str(path)), one.has_failed) for one in found] == [
+        (" will be created on first use", False),
+        (" is not a directory", True),
+        ("", False),
+    ]

@@ -188,6 +188,14 @@ def test_without_a_home_there_is_nothing_to_inspect_or_reset(agent_dev: AgentDev
     assert not agent_dev.agent_home.exists()
 
 
+@pytest.mark.parametrize("words", [(), ("--diff",), ("--reset",)])
+def test_a_home_that_is_not_a_directory_is_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    agent_dev.agent_home.touch()
+    done = agent_dev("home", *words)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert f"the agent home {agent_dev.agent_home} is not a directory" in done.stderr
+
+
 @pytest.mark.parametrize("words", [("--keep-login",), ("--diff", "--reset")])
 def test_conflicting_arguments_are_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
     assert agent_dev("home", *words).returncode == 2
