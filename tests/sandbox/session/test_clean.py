@@ -170,6 +170,13 @@ def test_doctor_shows_the_disk_use_of_each_kind_of_state(full: AgentDev) -> None
     assert re.search(r"trash [0-9.]+ [KM]iB \(2\)", found)
 
 
+@pytest.mark.parametrize("other", [("--json",), ("--on", "build1")])
+def test_a_report_is_text_about_this_machine_only(agent_dev: AgentDev, other: tuple[str, ...]) -> None:
+    done = agent_dev("doctor", "--report", *other)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"--report and {other[0]} cannot be combined" in done.stderr
+
+
 def test_the_report_of_doctor_has_no_path_of_the_user(full: AgentDev) -> None:
     done = full("doctor", "--report")
     assert "agent-dev 0." in done.stdout

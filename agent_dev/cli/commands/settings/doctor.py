@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import doctor as output
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import FAILURE, SUCCESS
+from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.session.sessions import CommandContext
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         "--on", default="", metavar="HOST", help="check hosts or an engine for `tx --on`, instead of this machine"
     )
     args = parser.parse_args(argv)
+    if args.report and (args.json or args.on):
+        other = "--json" if args.json else "--on"
+        raise UsageError(message=f"--report and {other} cannot be combined", hint="agent-dev doctor --report")
     if args.on:
         return _check_places(args.on, context, as_json=args.json)
     findings = doctor.run_checks(context, options)
