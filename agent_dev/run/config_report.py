@@ -5,6 +5,7 @@ from agent_dev.config.options import RunOptions, settings_request
 from agent_dev.config.profile import BUILT_IN, OFF
 from agent_dev.linux import users
 from agent_dev.quick_dataclass import dataclass
+from agent_dev.run.prepare import require_known
 from agent_dev.session.sessions import CommandContext
 
 
@@ -18,7 +19,10 @@ class ConfiguredValue:
 
 
 def effective_values(where: CommandContext, options: RunOptions, agent: str) -> tuple[ConfiguredValue, ...]:
-    """Return every value that a run would use, in the order of the keys. Raises InvalidConfiguration, UsageError."""
+    """Return every value that a run would use, in the order of the keys.
+
+    Raises InvalidConfiguration, UsageError, UnknownAgent.
+    """
     home = users.home_directory(where.environ)
     repository = (
         trust_store.load_layer(where.store.path, where.root)[0]
@@ -27,6 +31,8 @@ def effective_values(where: CommandContext, options: RunOptions, agent: str) -> 
     )
     request = settings_request(agent, home, where.environ, options)
     settings = load.load_settings(request.replace(repository=repository))
+    if agent not in ("", load.DEFAULT_PROFILE):
+        require_known(agent, settings, options.profile_file)
     values = []
     for key, value in settings.profile.as_dict().items():
         for name, item in _items(key, value):

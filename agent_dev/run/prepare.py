@@ -96,11 +96,11 @@ def _checked_profile(request: RunRequest, agent: str, settings: Settings) -> Pro
     if flag and profile.net not in GATEWAY_NETS:
         raise UsageError(message=f"{flag} has no effect with net: {profile.net}", hint="--net allow")
     if request.kind == AGENT:
-        _require_known(agent, settings, request.options.profile_file)
+        require_known(agent, settings, request.options.profile_file)
     return profile
 
 
-def _require_known(agent: str, settings: Settings, profile_file: str) -> None:
+def require_known(agent: str, settings: Settings, profile_file: str) -> None:
     """Raise UnknownAgent for a word that is neither a profile nor a listed program."""
     profile = settings.profile
     if agent in profile.programs or agent == profile.name != load.DEFAULT_PROFILE:

@@ -83,6 +83,13 @@ def test_a_listed_program_is_run_by_its_name(agent_dev: AgentDev, place: str) ->
     assert agent_dev("touch", "x").returncode == 125
 
 
+def test_the_settings_of_an_unknown_profile_are_not_shown(agent_dev: AgentDev) -> None:
+    settings(agent_dev, other="programs: [printenv]\n")
+    expect_refused(agent_dev, ("config", "cluade"), "cluade", "agent-dev profiles", code=1)
+    for known in ("claude", "default", "other", "printenv"):
+        assert agent_dev("config", known).returncode == 0
+
+
 def test_a_missing_listed_program_is_not_found(agent_dev: AgentDev) -> None:
     settings(agent_dev, other="command: sh\ninstall: get sh\nprograms: [nosuchword]\n")
     done = agent_dev("nosuchword")

@@ -3,7 +3,7 @@
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import home as output
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS
+from agent_dev.errors import SUCCESS, UnknownAgent
 from agent_dev.run import config_report
 from agent_dev.session.sessions import CommandContext
 
@@ -18,6 +18,10 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser.add_argument("--all", action="store_true", help="also show the defaults")
     parser.add_argument("--json", action="store_true", help="print all as one JSON document")
     args = parser.parse_args(argv)
-    values = config_report.effective_values(context, options, args.agent)
+    try:
+        values = config_report.effective_values(context, options, args.agent)
+    except UnknownAgent as error:
+        error.hint = "agent-dev profiles"
+        raise
     output.print_config(values, as_json=args.json, with_defaults=args.all)
     return SUCCESS
