@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from agent_dev.quick_dataclass import dataclass, field
 
@@ -67,3 +67,4 @@ LIGHT = Theme(
         "name": "#1f6485",
     },
 )
+THEMES = (DARK.name, LIGHT.name, *BUILTIN_THEMES)

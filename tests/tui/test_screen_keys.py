@@ -1,15 +1,20 @@
 """Keys and clicks on the review screen: rebound keys, early keys, clicks."""
 
 import asyncio
+from typing import Any
 
 import pytest
 from textual.events import Key as KeyEvent
 from textual.pilot import Pilot
 
+from agent_dev.cli.screen.screen_settings import check_screen_settings
+from agent_dev.config.profile import Profile
+from agent_dev.errors import UsageError
 from tests.harness.sample_session import Sample
 from tests.tui.screen_player import KEYS_TO_SAFE_CHANGE, merged_paths, run_keys, screen_text, wait_until_idle
 from tui.app import ReviewApp
 from tui.events import Pane
+from tui.keys.bindings import REVIEW_BINDINGS
 from tui.model.tabs import Tab
 from tui.state import ScreenPage
 from tui.terminal.driver import DriverWithAltKeys, WakeableDriver
@@ -34,6 +39,26 @@ def test_every_binding_has_a_unique_id() -> None:
 @pytest.mark.parametrize(("key", "driver"), [("alt+x", DriverWithAltKeys), ("x,alt+x", DriverWithAltKeys), ("x", WakeableDriver)])
 def test_escape_and_a_character_are_a_key_with_alt_if_one_is_bound(key: str, driver: type[WakeableDriver]) -> None:
     assert ReviewApp(Sample(), ScreenSettings(keys={"apply": key})).driver_class is driver
+
+
+@pytest.mark.parametrize(
+    ("settings", "refused"),
+    [
+        ({"keys": (("aply", "x"),)}, r"keys: unknown action aply \(did you mean apply\?\)"),
+        ({"keys": (("apply", "m,nosuchkey"),)}, "keys: apply: unknown key `nosuchkey`"),
+        ({"keys": (("apply", "x,"),)}, "keys: apply: unknown key ``"),
+        ({"keys": (("apply", "ctl+x"),)}, "keys: apply: unknown key `ctl\\+x`"),
+        ({"theme": "dracul"}, r"theme: unknown theme dracul \(did you mean dracula\?\)"),
+    ],
+)
+def test_unknown_actions_keys_and_themes_are_refused(settings: dict[str, Any], refused: str) -> None:
+    with pytest.raises(UsageError, match=f"config.yaml: {refused}$"):
+        check_screen_settings(Profile(name="default", **settings))
+
+
+def test_every_key_that_textual_can_report_is_accepted() -> None:
+    keys = (*(keys for keys, _, _ in REVIEW_BINDINGS.values()), "m, ?,+,é,ctrl+s,alt+x,shift+f2,minus")
+    check_screen_settings(Profile(name="default", theme="nord", keys=tuple(("apply", text) for text in keys)))
 
 
 def test_a_rebound_key_works_and_is_shown() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from textual.keys import KEY_NAME_REPLACEMENTS, Keys, key_to_character
 from textual.screen import Screen
 
 from tui.model.document import Tone
@@ -34,6 +35,8 @@ _NAMES = {
     "plus": "+",
 }
 
+_MODIFIERS = {"alt", "ctrl", "hyper", "meta", "shift", "super"}
+_KEYS = {*(key.value for key in Keys), *KEY_NAME_REPLACEMENTS.values()}
 KeysByBinding = dict[str, tuple[str, ...]]
 
 
@@ -50,6 +53,12 @@ def keys_by_binding(screen: Screen[Any]) -> KeysByBinding:
 def descriptions_by_binding(screen: Screen[Any]) -> dict[str, str]:
     """Return the description of each binding, by binding id."""
     return {active.binding.id: active.binding.description for active in screen.active_bindings.values() if active.binding.id}
+
+
+def is_key(text: str) -> bool:
+    """Return whether a text is a key as Textual names it, such as `ctrl+s`, `f2` or `question_mark`, or a character."""
+    *modifiers, last = text.split("+")
+    return len(text) == 1 or ({*modifiers} <= _MODIFIERS and (last in _KEYS or key_to_character(last) is not None))
 
 
 def key_name(key: str) -> str:

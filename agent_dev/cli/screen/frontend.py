@@ -8,7 +8,8 @@ from agent_dev.cli.console import notify, warn
 from agent_dev.cli.review_notes import add_review_notes
 from agent_dev.cli.screen import subprocess_screen
 from agent_dev.cli.screen.lines import StandardLines
-from agent_dev.errors import FAILURE, SUCCESS, AgentDevError, UsageError
+from agent_dev.cli.screen.screen_settings import load_screen_settings
+from agent_dev.errors import FAILURE, SUCCESS, AgentDevError
 from agent_dev.merge.review import Review, open_review
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
     from agent_dev.cli.screen.conflict_source import ConflictSource, ImportFunction
     from agent_dev.cli.screen.review_source import ReviewSource
     from agent_dev.commits.import_result import ImportResult
-    from tui.theme import ScreenSettings
 
 
 ALREADY_APPLIED = "all changes of this session are already in the working tree"
@@ -60,7 +60,7 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
     # Subcommands that only print do not import the screen.
     from tui.app import run_review as run_screen
 
-    settings = _load_screen_settings(context)
+    settings = load_screen_settings(context.profile)
     add_review_notes(review, context)
 
     def run() -> tuple[int, str]:
@@ -85,7 +85,7 @@ def resolve_conflicts(review: Review, context: CommandContext, stopped: "ImportR
     from agent_dev.cli.screen.conflict_source import ConflictSource
     from tui.app import run_review as run_screen
 
-    settings = _load_screen_settings(context)
+    settings = load_screen_settings(context.profile)
     name_and_root = (str(review.record["name"] or review.session.id), str(review.record["root"]))
 
     def run() -> tuple[int, str]:
@@ -116,18 +116,6 @@ def _report_end(ended: OperationResult) -> int:
     for line in ended.lines:
         (warn if ended.code else notify)(line)
     return ended.code
-
-
-def _load_screen_settings(context: CommandContext) -> "ScreenSettings":
-    """Return the user's keys and colours. Raises UsageError for an unknown action."""
-    from tui.keys.bindings import REVIEW_BINDINGS
-    from tui.theme import ScreenSettings
-
-    unknown = [name for name, _ in context.profile.keys if name not in REVIEW_BINDINGS]
-    if unknown:
-        hint = f"actions: {', '.join(REVIEW_BINDINGS)}"
-        raise UsageError(message=f"config.yaml: keys: unknown action {unknown[0]}", hint=hint)
-    return ScreenSettings(context.profile.theme, dict(context.profile.keys))
 
 
 def _prompt(review: Review, context: CommandContext) -> ReviewEnd:
@@ -173,6 +161,6 @@ def watch_session(one: ListedSession, context: CommandContext) -> int:
 
     source = LiveSource(one.session, context)
     try:
-        return run_screen(source, _load_screen_settings(context))[0]
+        return run_screen(source, load_screen_settings(context.profile))[0]
     finally:
         source.close()

@@ -106,6 +106,16 @@ def test_each_value_is_shown_with_its_source(agent_dev: AgentDev) -> None:
     assert found["set", "IS_SANDBOX=1"].endswith("profiles/claude.yaml:7")
 
 
+def test_a_setting_that_the_screen_would_refuse_is_reported(agent_dev: AgentDev) -> None:
+    config = agent_dev.home.parent / "config/agent-dev/config.yaml"
+    config.parent.mkdir(parents=True)
+    config.write_text("keys: {nosuchaction: x}\n")
+    done = agent_dev("config")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "config.yaml: keys: unknown action nosuchaction\n" in done.stderr
+    assert found(agent_dev)["screen"] == ("config.yaml: keys: unknown action nosuchaction", True)
+
+
 def test_the_text_output_lists_the_same_entries(agent_dev: AgentDev) -> None:
     printed = agent_dev("config", "--all").stdout
     assert "net              host   (built-in)\n" in printed

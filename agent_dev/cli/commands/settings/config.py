@@ -2,6 +2,7 @@
 
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import home as output
+from agent_dev.cli.screen.screen_settings import check_screen_settings
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SUCCESS, UnknownAgent
 from agent_dev.run import config_report
@@ -18,6 +19,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser.add_argument("--all", action="store_true", help="also show the defaults")
     parser.add_argument("--json", action="store_true", help="print all as one JSON document")
     args = parser.parse_args(argv)
+    check_screen_settings(context.profile)
     try:
         values = config_report.effective_values(context, options, args.agent)
     except UnknownAgent as error:

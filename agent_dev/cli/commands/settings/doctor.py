@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import doctor as output
+from agent_dev.cli.screen.screen_settings import check_screen_settings
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.session.sessions import CommandContext
@@ -32,12 +33,23 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         raise UsageError(message=f"--report and {other} cannot be combined", hint="agent-dev doctor --report")
     if args.on:
         return _check_places(args.on, context, as_json=args.json)
-    findings = doctor.run_checks(context, options)
+    findings = (*doctor.run_checks(context, options), *_screen_settings(context))
     if args.report:
         _print_report(findings, context, options)
         return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
     output.print_findings(findings, as_json=args.json)
     return FAILURE if any(finding.has_failed for finding in findings) else SUCCESS
+
+
+def _screen_settings(context: CommandContext) -> "Sequence[Finding]":
+    """Report a setting of the screen that it would refuse."""
+    from agent_dev.run.doctor import Finding, FindingState
+
+    try:
+        check_screen_settings(context.profile)
+    except UsageError as error:
+        return [Finding("screen", error.message, FindingState.FAILED, error.hint)]
+    return []
 
 
 def _check_places(places: str, context: CommandContext, *, as_json: bool) -> int:
