@@ -163,7 +163,9 @@ def _run_named(rest: list[str], options: RunOptions, environ: dict[str, str]) ->
 def _parse_run(rest: list[str], options: RunOptions) -> tuple[list[str], bool, RunOptions]:
     """Return an agent with its arguments, whether it is a command (`run -- COMMAND` is `-- COMMAND`), and the options."""
     while rest and rest[0].partition("=")[0] in ("--direct", "--detach"):
-        name, _, value = rest[0].partition("=")
+        name, separator, value = rest[0].partition("=")
+        if separator and not value:
+            raise UsageError(message=f"the value of {name} is empty", hint="agent-dev run --help")
         options = options.replace(direct=value or "auto") if name == "--direct" else options.replace(detach=True)
         rest = rest[1:]
     is_command = rest[:1] == ["--"]

@@ -393,6 +393,8 @@ def test_a_full_state_directory_prevents_the_start(plain: AgentDev) -> None:
 def test_the_option_in_another_place_is_explained(plain: AgentDev) -> None:
     done = plain("--direct=copy", "true")
     assert (done.returncode, "hint: agent-dev run --direct=copy AGENT" in done.stderr) == (2, True)
+    done = plain("run", "--direct=", "true")
+    assert (done.returncode, "the value of --direct is empty" in done.stderr) == (2, True)
 
 
 def test_a_missing_snapshot_and_a_repository_without_one_are_reported(plain: AgentDev) -> None:
