@@ -1,5 +1,6 @@
 """Selection of a session's commits and of the refs that they may update, as pure functions over values."""
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 from agent_dev.agent_git.changes import HEADS
@@ -58,7 +59,7 @@ def parse_commit_args(
     if name and (tip := _oid(after.get(name, ""))):
         return AgentBranch(name, tip, _oid(before.get(name, "")))
     if not values[0]:
-        raise UsageError(message="the agent deleted the session's first branch", hint="list the commits: agent-dev commits")
+        raise _no_start_branch(name, after)
     return PickedCommits((_find_commit(values[0], after, commits),))
 
 
@@ -66,6 +67,16 @@ def find_start_branch(before: Mapping[str, str]) -> str:
     """Return the branch that a session started on; HEAD itself if it was detached."""
     head = before.get("HEAD", "")
     return head.removeprefix("ref:").strip() if head.startswith("ref:") else "HEAD"
+
+
+def _no_start_branch(name: str, after: Mapping[str, str]) -> UsageError:
+    """Return the error for a first branch that is missing; the hint names the branch that the agent has checked out."""
+    is_detached, branch = name == "HEAD", find_start_branch(after)
+    message = "the session started with a detached HEAD" if is_detached else "the agent deleted the session's first branch"
+    if not (is_detached and branch in after):
+        return UsageError(message=message, hint="list the commits: agent-dev commits")
+    branch = shlex.quote(branch.removeprefix(HEADS))
+    return UsageError(message=message, hint=f"agent-dev merge --commits {branch} --as NAME")
 
 
 def _find_ref(name: str, refs: Mapping[str, str]) -> str:

@@ -38,6 +38,19 @@ def test_for_a_session_started_on_no_branch_the_head_is_selected() -> None:
     assert parse_commit_args(("",), {"HEAD": A}, {"HEAD": B}, [B]) == AgentBranch("HEAD", B, A)
 
 
+@pytest.mark.parametrize(
+    ("before", "message", "hint"),
+    [
+        ({"HEAD": A}, "detached HEAD", "agent-dev merge --commits x --as NAME"),
+        ({"HEAD": "ref: refs/heads/gone", "refs/heads/gone": A}, "deleted", "list the commits: agent-dev commits"),
+    ],
+)
+def test_a_missing_first_branch_is_refused_with_its_reason(before: dict[str, str], message: str, hint: str) -> None:
+    with pytest.raises(UsageError, match=message) as refused:
+        parse_commit_args(("",), before, AFTER, [B, C])
+    assert refused.value.hint == hint
+
+
 @pytest.mark.parametrize("word", ["a", "nothing", "--all", "-x", "dddd", "dddd..x", "../x", "a" * 41])
 def test_an_unknown_commit_is_refused(word: str) -> None:
     with pytest.raises(UsageError):
