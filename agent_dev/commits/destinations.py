@@ -126,6 +126,8 @@ def _diverged(work: ImportContext, branch: AgentBranch, current: str, *, is_here
         if new == current:
             raise _nothing_remains(branch) if work.options.resolutions else _no_new_commits(work, branch)
         return RefDestination(RefUpdate(branch.name, current, new), is_here)
+    if imported_branches.read_imported_branches(work.source).get(branch.name) == branch.tip:
+        raise _no_new_commits(work, branch)  # they were imported as other commits
     reason = "the branch has new commits" if current != branch.before else "the agent dropped commits that the branch has"
     return _keep_as_ref(
         work, branch, reason, next_=f"agent-dev merge {work.label} --commits{format_commits_value(work.options)} --onto-current"

@@ -111,6 +111,19 @@ def test_a_squash_of_existing_commits_creates_no_empty_commit(session: GitSessio
     assert head(session.root) == tip
 
 
+def test_squashed_commits_are_not_imported_again(session: GitSession) -> None:
+    session.commit("one", a__txt="agent\n")
+    session.commit("two", a__txt="again\n")
+    session.end()
+    session.import_commits(squash=True)
+    before = refs(session.root)
+    with pytest.raises(CannotImport, match="no new commits on main"):
+        session.import_commits()
+    assert refs(session.root) == before
+    session.undo()
+    assert len(session.import_commits().commits) == 2
+
+
 def test_a_squash_uses_the_given_message(session: GitSession) -> None:
     session.commit("one", a__txt="agent\n")
     session.commit("two", b__txt="b\n")
