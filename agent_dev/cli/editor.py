@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from agent_dev.diff.merge3 import LineMerge, format_with_markers, parse_edited
 from agent_dev.errors import CommandFailed, UsageError
 from agent_dev.fs.entry import Key
+from agent_dev.merge import select_by_options
 from agent_dev.merge.review import Review
 
 _TAKE_LINE = ("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg", "less")  # as +LINE
@@ -17,6 +18,9 @@ def resolve_in_editor(review: Review, key: Key, environ: dict[str, str], earlier
     """Open a session's conflict in an editor and return the resolved text; see `edit_conflict`."""
     reconciliation = review.reconciliations.get(key)
     if reconciliation is None or reconciliation.merged is None or reconciliation.merged.is_clean:
+        change = review.changes.by_key().get(key)
+        if change is not None and change.conflict and reconciliation is None:
+            raise select_by_options.not_resolvable(review, change)
         shown = key.path.decode("utf-8", "replace")
         raise UsageError(message=f"{shown} has no conflicting lines", hint="resolve it with yours or agent")
     return edit_conflict(key.path, reconciliation.merged, environ, earlier)

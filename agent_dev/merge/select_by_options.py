@@ -175,11 +175,35 @@ def _resolve(review: Review, path: Key, answer: ConflictSide | bytes) -> None:
         one = review.reconciliations.get(change.key)
         resolution = reconcile.resolve_conflict(change, one, answer) if one is not None else None
         if resolution is None or resolution.change is None:
-            why = "only text can be resolved with both" if one is not None else f"{change.conflict}; resolve that first"
-            raise UsageError(message=f"{_shown(change.key)}: {why}", hint="resolve it with yours or agent")
+            raise not_resolvable(review, change)
         review.reconciliations[change.key] = resolution
         resolved[change.key] = resolution.change
     review.changes = _with(review.changes, resolved)
+
+
+def possible_sides(review: Review, key: Key) -> tuple[str, ...]:
+    """Return the sides that can resolve a conflict; none if the change cannot be compared with the real tree."""
+    one = review.reconciliations.get(key)
+    if one is None:
+        return ()
+    return (ConflictSide.YOURS, ConflictSide.AGENT) if one.merged is None else (*ConflictSide, "edit")
+
+
+def not_resolvable(review: Review, change: Change) -> UsageError:
+    """Return the error for a resolution that a conflict does not allow."""
+    message = f"{_shown(change.key)}: {change.conflict}"
+    if possible_sides(review, change.key):
+        return UsageError(message=f"{message}; only one side can be applied", hint="resolve it with yours or agent")
+    return UsageError(message=message, hint=describe_way_out(review, change.key))
+
+
+def describe_way_out(review: Review, key: Key) -> str:
+    """Return what the user can do about a conflict that no side resolves."""
+    folder = Key(key.root, key.path.rpartition(b"/")[0])
+    found = review.real_trees[key.root].entry_at(folder.path, attributes=False) if folder.path else None
+    if folder.path and (found is None or found.type is not FileType.DIRECTORY):
+        return f"make {_shown(folder)} a directory again, then run agent-dev merge"
+    return f"agent-dev diff {_shown(key)} shows the agent's version"
 
 
 def _with(changes: ChangeSet, resolved: dict[Key, Change]) -> ChangeSet:

@@ -166,7 +166,7 @@ def test_a_binary_conflict_is_resolved_by_one_side(tmp_path: Path, how: Conflict
         tmp_path, {b"x": file(b"base\0"), b"y": file(b"y")}, [UpperEntry(b"x", file(b"agent\0")), UpperEntry(b"y", file(b"Y"))]
     ) as one:
         (one.real / "x").write_bytes(b"mine\0")
-        with pytest.raises(UsageError, match="only text can be resolved with both"):
+        with pytest.raises(UsageError, match="both changed it, and it is not a text file; only one side can be applied"):
             one.merge_selected(SelectionRequest(resolutions=((X, ConflictSide.BOTH),)))
         one.merge_selected(SelectionRequest(resolutions=((X, how),)))
 
@@ -200,6 +200,22 @@ def test_resolving_edit_against_deletion_can_restore_the_file(tmp_path: Path) ->
         one.undo()
         assert not (one.real / "x").exists()
         assert one.conflicts() == {b"x": "you deleted it, the agent changed it"}
+
+
+@pytest.mark.parametrize("how", ConflictSide)
+def test_a_change_below_a_file_names_the_way_out(tmp_path: Path, how: ConflictSide) -> None:
+    marks = [UpperEntry(b"p", Node(DIRECTORY, b"", 0o755)), UpperEntry(b"p/q", file(b"q"))]
+    request = SelectionRequest(resolutions=((Key(0, b"p/q"), how),))
+    with EndedSession(tmp_path, {b"x": file(b"x")}, marks) as one:
+        (one.real / "p").write_bytes(b"mine")
+        with pytest.raises(UsageError, match="p is not a directory any more") as refused:
+            one.merge_selected(request)
+        assert refused.value.hint == "make p a directory again, then run agent-dev merge"
+
+        (one.real / "p").unlink()
+        (one.real / "p").mkdir()
+        one.merge_all()
+        assert (one.real / "p/q").read_bytes() == b"q"
 
 
 def test_a_change_without_a_conflict_is_not_resolved(session: EndedSession) -> None:

@@ -11,6 +11,7 @@ from agent_dev.fleet.task_table import Task, TaskState, TaskTable
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.git.updates import RefUpdate
 from agent_dev.merge.merge import MergeResult
+from agent_dev.merge.reconcile import Reconciliation
 from agent_dev.merge.undo import UndoResult
 from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
@@ -54,7 +55,7 @@ def test_a_conflict_counts_as_left(capsys: pytest.CaptureFixture[str]) -> None:
     left = SkippedChange(KEYS[1], "it was not asked for")
     done = MergeResult("m", (added,), (left,), (SkippedChange(KEYS[2], "both changed it"),), is_session_empty=False)
     record = {**store.BLANK, "roots": ["/r"], "name": "p"}
-    review = SimpleNamespace(record=record, changes=ChangeSet((added,)))  # the attributes that are printed
+    review = SimpleNamespace(record=record, changes=ChangeSet((added,)), reconciliations={KEYS[2]: Reconciliation(None)})
     merge.print_merge(done, review, is_dry=False, as_json=False)  # type: ignore[arg-type]
     assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged, 2 left in the session (agent-dev undo m)"
 

@@ -12,8 +12,11 @@ from agent_dev.cli.commands.dispatch import find_verb
 from agent_dev.cli.render import merge
 from agent_dev.cli.render.format import change_rows, format_names, format_table, print_json, print_wrapped
 from agent_dev.config.options import RunOptions
+from agent_dev.diff.merge3 import merge_lines
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge.merge import MergeResult
+from agent_dev.merge.reconcile import Reconciliation
+from agent_dev.merge_engine.merge_plan import SkippedChange
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, Risk
 from agent_dev.session import store
 from agent_dev.session.sessions import CommandContext
@@ -75,6 +78,25 @@ def test_listing_changes_does_not_compare_them_pairwise(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(Change, "__eq__", compared)
     assert len([*change_rows(ChangeSet((*many(50), *many(50, is_ignored=True))), ["/r"])]) == 51
+
+
+@pytest.mark.parametrize(
+    ("names", "sides"),
+    [
+        (("o",), "yours|agent"),
+        (("x",), "yours|agent|both|edit"),
+        (("o", "x"), "yours|agent|both|edit (whole files: yours|agent)"),
+    ],
+)
+def test_conflicts_are_printed_with_the_sides_that_resolve_them(
+    names: tuple[str, ...], sides: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    merged = {"o": None, "x": merge_lines(b"", b"mine", b"theirs")}
+    found = {Key(0, name.encode()): Reconciliation(None, merged=merged[name]) for name in names}
+    done = MergeResult("", (), (), tuple(SkippedChange(key, "both changed it") for key in found), is_session_empty=False)
+    review = SimpleNamespace(record={**store.BLANK, "roots": ["/r"], "name": "p"}, changes=ChangeSet(()), reconciliations=found)
+    merge.print_merge(done, review, is_dry=False, as_json=False)  # type: ignore[arg-type]
+    assert f"resolve conflicts: agent-dev merge p --resolve PATH={sides}" in capsys.readouterr().out.splitlines()
 
 
 def test_a_conflict_resolved_to_the_agents_side_is_not_called_merged() -> None:
