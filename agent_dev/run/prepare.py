@@ -210,7 +210,8 @@ def _command(profile: Profile, request: RunRequest, instructions: tuple[str, ...
         arguments = (*(fork or agent["resume"]), *arguments)
     words = (words[0], *arguments)
     if request.options.prompt and not form:
-        raise UsageError(message=f"{words[0]} has no known way to take a prompt", hint=f"agent-dev {words[0]} ARGUMENTS")
+        hint = f"agent-dev {'-- ' if request.kind == COMMAND else ''}{words[0]} ARGUMENTS"
+        raise UsageError(message=f"{words[0]} has no known way to take a prompt", hint=hint)
     given = tuple(word.replace("{prompt}", prompt) for word in form)
     if not is_agent:
         return words

@@ -52,10 +52,11 @@ def make_work_tree(location: SessionLocation, name: str, environ: dict[str, str]
     if os.path.lexists(path):
         raise Refused(message=f"--worktree {name}: {path} exists", hint="use another name")
     exists = git.run("rev-parse", "--verify", "--quiet", f"refs/heads/{name}")[0] == 0
-    code, _ = git.run("worktree", "add", "--quiet", *((path, name) if exists else ("-b", name, path, "HEAD")))
+    what = (path, name) if exists else ("-b", name, path, "HEAD")
+    code, _ = git.run("worktree", "add", "--quiet", *what)
     made = repository.find_git_dir(path) if code == 0 else None
     if made is None:
-        hint = f"git -C {location.root} worktree add {'' if exists else f'-b {name} '}{path}"
+        hint = f"git -C {location.root} worktree add {' '.join(what)}"
         raise Refused(message=f"--worktree {name}: git cannot create {path}", hint=f"see why: {hint}")
     start = "" if exists else git.run("rev-parse", f"refs/heads/{name}")[1]
     with open(f"{made.folder}/{_MARK}", "wb") as file:

@@ -6,21 +6,23 @@ import os
 
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import AgentDevError, UsageError
-from agent_dev.session import sessions
+from agent_dev.session import sessions, store
 
 _CLAIMS = "names"  # in the state directory; a starting run locks the byte to which its name hashes
 
 
-def require_unused_name(options: RunOptions, environ: dict[str, str]) -> None:
-    """Raise UsageError if an open session of this repository has the name `--name`."""
+def require_unused_name(options: RunOptions, environ: dict[str, str], prefix: str = "--name ") -> None:
+    """Raise UsageError if an open session of this repository has the name `--name`; `prefix` begins the message."""
     try:
         context = sessions.command_context(options, environ)
         found = sessions.open_with_name(context, options.name)
     except AgentDevError:
         return  # the run fails for the same reason and reports it
     if found:
-        hint = f"use another name, or agent-dev merge or discard {options.name} first"
-        raise UsageError(message=f"--name {options.name}: a {found[0].state} session of this repository has that name", hint=hint)
+        name, state = options.name, found[0].state
+        verbs = "stop" if state == store.RUNNING else "merge or discard"
+        hint = f"use another name, or agent-dev {verbs} {name} first"
+        raise UsageError(message=f"{prefix}{name}: a {state} session of this repository has that name", hint=hint)
 
 
 def claim_name(state: str, root: str, options: RunOptions, environ: dict[str, str]) -> int:

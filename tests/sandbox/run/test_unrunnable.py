@@ -171,6 +171,13 @@ def test_from_a_deleted_directory_another_can_be_selected(agent_dev: AgentDev, r
     assert done.stdout == f"{agent_dev.repo}\n"
 
 
+def test_a_prompt_for_a_command_is_refused_with_a_command_that_runs(agent_dev: AgentDev) -> None:
+    done = agent_dev("-p", "hi", "--", "echo")
+    assert (done.returncode, done.stdout) == (125, "")
+    hint = done.stderr.splitlines()[-1].removeprefix("agent-dev: hint: agent-dev ").replace("ARGUMENTS", "hi")
+    assert agent_dev(*hint.split()).stdout == "hi\n"
+
+
 @pytest.mark.parametrize("words", [("",), ("--", ""), ("run", ""), ("run", "--", "")], ids=" ".join)
 def test_an_empty_name_is_refused(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
     refused(agent_dev, agent_dev(*words), "the agent's name is empty")

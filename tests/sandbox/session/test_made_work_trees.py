@@ -30,6 +30,15 @@ def test_the_agent_works_in_a_work_tree_of_its_own(agent_dev: AgentDev) -> None:
     assert agent_dev("exec", "one", "--", "cat", "other").stdout == "y\n"
 
 
+def test_the_hint_for_a_checked_out_branch_fails_for_gits_reason(agent_dev: AgentDev) -> None:
+    (name,) = branches(agent_dev)
+    done = agent_dev("--worktree", name, "--", "true")
+    assert (done.returncode, done.stdout) == (125, "")
+    command = f"worktree add {place(agent_dev, name)} {name}"
+    assert done.stderr.endswith(f"agent-dev: hint: see why: git -C {agent_dev.repo} {command}\n")
+    assert branches(agent_dev) == [name]
+
+
 def test_without_changes_it_is_removed_at_once(agent_dev: AgentDev) -> None:
     before = branches(agent_dev)
     done = agent_dev("--worktree", "fix", "--", "true")

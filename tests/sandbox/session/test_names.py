@@ -28,8 +28,12 @@ def test_a_session_is_renamed(two: AgentDev) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "why"),
     [
-        (("first", "second"), 2, "--name second: a waiting session of this repository has that name"),
-        (("first", "a b"), 2, "'a b': only letters, digits, `.`, `-` and `_`"),
+        (("first", "second"), 2, "second: a waiting session of this repository has that name\n"),
+        (
+            ("first", "a b"),
+            2,
+            "'a b': only letters, digits, `.`, `-` and `_`\nagent-dev: hint: agent-dev sessions rename first fix-login\n",
+        ),
         (("first", "a..b"), 2, "'a..b': not `-` first, and no two `.` in a row"),
         (("--", "first", "--all"), 2, "'--all': not `-` first, and no two `.` in a row"),
         (("third", "new"), 2, "no session third"),

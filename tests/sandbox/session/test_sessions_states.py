@@ -58,7 +58,10 @@ def test_the_name_of_an_open_session_of_this_repository_is_refused(agent_dev: Ag
 
 def test_the_name_of_a_running_session_is_refused(agent_dev: AgentDev) -> None:
     with waiting_agent(agent_dev, "true", "--name", "mine") as process:
-        assert "a running session of this repository has that name" in agent_dev("--name", "mine", "--", "true").stderr
+        assert agent_dev("--name", "mine", "--", "true").stderr.splitlines() == [
+            "agent-dev: --name mine: a running session of this repository has that name",
+            "agent-dev: hint: use another name, or agent-dev stop mine first",
+        ]
         end(process)
 
 

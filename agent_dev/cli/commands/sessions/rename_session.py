@@ -17,9 +17,9 @@ def rename_session(argv: list[str], context: CommandContext) -> int:
     add_session_argument(parser)
     parser.add_argument("name", metavar="NAME", help="the new name: letters, digits, `.`, `-` and `_`")
     args = parser.parse_args(argv)
-    check_session_name(args.name, hint="agent-dev sessions rename fix-login")
+    check_session_name(args.name, hint=f"agent-dev sessions rename {args.session or 'SESSION'} fix-login")
     one = sessions.find_session(context, args.session)
-    session_names.require_unused_name(RunOptions(name=args.name, directory=context.cwd), context.environ)
+    session_names.require_unused_name(RunOptions(name=args.name, directory=context.cwd), context.environ, prefix="")
     session = session_access.lock_ended(one).session
     try:
         store.write_record(session, {**store.read_record(session), "name": args.name})
