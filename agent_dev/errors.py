@@ -65,6 +65,10 @@ class Refused(CannotStart):
     """refused: {message}"""
 
 
+class NoDirectory(Refused):
+    """refused: {path} is not a directory"""
+
+
 class SandboxSetupFailed(CannotStart):
     """cannot prepare the sandbox: {reason}"""
 

@@ -4,7 +4,7 @@ import os
 
 from agent_dev.checkpoint import checkpoint_store, live_session, restore_plan, rollback
 from agent_dev.checkpoint.restore_plan import Node, Table
-from agent_dev.errors import CannotRollBack
+from agent_dev.errors import UsageError
 from agent_dev.paths import is_under_git
 from agent_dev.quick_dataclass import dataclass, replace
 from agent_dev.session import store
@@ -63,7 +63,7 @@ def _is_deleted(path: str, upper: Table, lower: live_session.LowerLayer, *, is_h
 
 
 def restore_deleted(one: ListedSession, path: str) -> rollback.RollbackResult:
-    """Restore the files deleted at and below a path, from their last copy. Raises CannotRollBack."""
+    """Restore the files deleted at and below a path, from their last copy. Raises UsageError, CannotRollBack."""
     record = store.read_record(one.session)
     lower = live_session.LowerLayer(record["roots"][0])
     try:
@@ -72,5 +72,5 @@ def restore_deleted(one: ListedSession, path: str) -> rollback.RollbackResult:
         lower.close()
     wanted = {found: node for found, (_, node) in deleted_nodes.items() if not path or restore_plan.is_within(found, (path,))}
     if not wanted:
-        raise CannotRollBack(message=f"no deleted files at {path}", hint="agent-dev deleted lists deleted files")
+        raise UsageError(message=f"no deleted files at {path}", hint="agent-dev deleted lists deleted files")
     return rollback.restore_deleted_files(one, wanted)

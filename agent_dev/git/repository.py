@@ -4,7 +4,7 @@ import errno
 import os
 
 from agent_dev import debug
-from agent_dev.errors import Refused
+from agent_dev.errors import NoDirectory, Refused
 from agent_dev.linux import streams
 from agent_dev.paths import is_below
 from agent_dev.value import Value
@@ -61,7 +61,7 @@ def find_location(start: str) -> SessionLocation:
     """
     folder = os.path.realpath(start)
     if not os.path.isdir(folder):
-        raise Refused(message=f"{start} is not a directory")
+        raise NoDirectory(path=start)
     top = folder
     while True:
         git = f"{top}/.git"

@@ -5,7 +5,7 @@ from importlib import import_module
 
 from agent_dev.cli.console import warn
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import FAILURE, CannotStart, InvalidConfiguration, RecoveryRequired, RunUsageError
+from agent_dev.errors import FAILURE, USAGE, CannotStart, InvalidConfiguration, NoDirectory, RecoveryRequired, RunUsageError
 from agent_dev.merge_engine import pending_marks
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext
@@ -27,7 +27,7 @@ def find_verb(group: str, verb: str) -> "Verb":
 def run_verb(target: tuple[str, str], argv: list[str], options: RunOptions, environ: dict[str, str]) -> int:
     """Run a subcommand and return the exit code. Raises AgentDevError.
 
-    CannotStart exits with 1: its own code is for runs, of which `resume` is one.
+    CannotStart exits with 1, or 2 for an unknown directory: its own code is for runs, of which `resume` is one.
     """
     group, verb = target
     gc.set_threshold(100_000)  # tens of thousands of changes have no cycles; collecting them takes a tenth of a merge
@@ -37,7 +37,7 @@ def run_verb(target: tuple[str, str], argv: list[str], options: RunOptions, envi
         return find_verb(group, verb)(argv, context, options)
     except CannotStart as error:
         if verb != "resume":
-            error.code = FAILURE
+            error.code = USAGE if isinstance(error, NoDirectory) else FAILURE
         raise
     except InvalidConfiguration as error:
         if verb == "resume":

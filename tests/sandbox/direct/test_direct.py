@@ -252,6 +252,7 @@ def test_one_path_alone_is_restored(plain: AgentDev) -> None:
     assert (plain.repo / "sub" / "app.py").read_text() == "print('two')\n"
     assert (plain.repo / "README.md").read_text() == "changed\n"
     assert plain("restore", "--path", "/etc").returncode == 2
+    assert plain("restore", "nosuch").returncode == 2
     done = plain("restore", "--path", "mistyped")
     assert (done.returncode, "mistyped is neither in the snapshot nor in the repository" in done.stderr) == (2, True)
 

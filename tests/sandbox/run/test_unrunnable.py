@@ -166,6 +166,13 @@ def test_a_verb_in_a_deleted_directory_prints_one_line(agent_dev: AgentDev, remo
     assert done.stderr.splitlines()[0] == "agent-dev: refused: the current directory no longer exists"
 
 
+@pytest.mark.parametrize(("words", "code"), [(("status",), 2), (("resume",), 125), (("--", "true"), 125)])
+def test_an_unknown_directory_is_a_usage_error(agent_dev: AgentDev, words: tuple[str, ...], code: int) -> None:
+    done = agent_dev("-C", "nowhere", *words)
+    assert (done.returncode, done.stdout) == (code, "")
+    assert done.stderr.splitlines()[0] == f"agent-dev: refused: {agent_dev.repo}/nowhere is not a directory"
+
+
 def test_from_a_deleted_directory_another_can_be_selected(agent_dev: AgentDev, removed: tuple[str, ...]) -> None:
     done = agent_dev("-C", agent_dev.repo, "--", "pwd", before=removed)
     assert done.stdout == f"{agent_dev.repo}\n"

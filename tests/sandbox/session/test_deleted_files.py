@@ -29,7 +29,7 @@ def test_one_path_and_then_all_of_an_ended_session_are_restored(agent_dev: Agent
     assert agent_dev("deleted", "--restore", ".").returncode == 0
     assert agent_dev.changes() == {"README.md": "edited", "own/file": "added"}
     assert listed(agent_dev) == {}
-    assert agent_dev("deleted", "--restore", "docs").returncode == 1
+    assert agent_dev("deleted", "--restore", "docs").returncode == 2
 
 
 def test_a_running_agent_sees_restored_files_that_it_deleted(agent_dev: AgentDev) -> None:
