@@ -24,7 +24,8 @@ OBSTACLES = {
     FileType.SOCKET: "a socket is useless without the program that created it",
     FileType.DEVICE: "device files are not merged",
 }
-UNDER_GIT_REASON = "files under .git are never merged; import the agent's commits instead"
+UNDER_GIT_REASON = "files under .git are never merged"
+GIT_FILE_REASON = f"{UNDER_GIT_REASON}; import the agent's commits instead"  # they are in the session's git directory
 
 
 @dataclass(slots=True)
@@ -142,7 +143,8 @@ def _collapse_git(reading: _UpperState) -> dict[bytes, Change]:
 def _git_row(reading: _UpperState, git: bytes) -> Change:
     before, after = reading.base.get(git), reading.upper.get(git)
     kind = ChangeKind.ADDED if before is None else ChangeKind.DELETED if after is None else ChangeKind.EDITED
-    return Change(Key(reading.root, git), kind, before, after, obstacle=UNDER_GIT_REASON, risks=reading.risks)
+    change = Change(Key(reading.root, git), kind, before, after, risks=reading.risks)
+    return replace(change, obstacle=GIT_FILE_REASON if change.type is FileType.FILE else UNDER_GIT_REASON)
 
 
 def _without_git(keys: tuple[Key, ...]) -> tuple[Key, ...]:

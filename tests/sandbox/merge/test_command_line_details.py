@@ -1,6 +1,7 @@
 """Details of the command line: options in any order, unusual file names, the reported reasons."""
 
 import json
+from pathlib import Path
 
 from tests.harness.program import AgentDev
 
@@ -48,3 +49,14 @@ def test_a_risky_ignored_file_is_skipped_as_ignored(agent_dev: AgentDev) -> None
     done = agent_dev("merge", "--all", "--include-risky", "--json")
     assert done.returncode == 0, done.stderr
     assert [one["reason"] for one in json.loads(done.stdout)["skipped"]] == ["ignored by git"]
+
+
+def test_a_repository_that_the_agent_created_is_left_and_reported(agent_dev: AgentDev, tmp_path: Path) -> None:
+    folder = tmp_path / "plain"
+    folder.mkdir()
+    agent_dev("--no-merge", "--", "sh", "-ec", "git init -q; echo x >new", cwd=folder)
+    for words, merged in ((("--dry-run",), False), ((), True)):
+        done = agent_dev("merge", "--all", *words, cwd=folder)
+        assert (done.returncode, (folder / "new").exists()) == (1, merged)
+        assert "skipped .git: files under .git are never merged\n" in done.stdout
+    assert not (folder / ".git").exists()

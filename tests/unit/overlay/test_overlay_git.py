@@ -3,7 +3,7 @@
 import pytest
 
 from agent_dev.fs.entry import Entry, Key, WalkedEntry
-from agent_dev.overlay.interpret import UNDER_GIT_REASON, interpret
+from agent_dev.overlay.interpret import GIT_FILE_REASON, UNDER_GIT_REASON, interpret
 from agent_dev.paths import is_under_git
 from tests.unit.overlay.overlay_entries import DIR, FILE, OPAQUE, WHITEOUT, entry_of, found, read
 
@@ -24,8 +24,10 @@ def test_a_new_git_directory_is_one_unmergeable_row() -> None:
     assert rows(upper, {}) == {b"sub/.git": UNDER_GIT_REASON, b"sub/code": None}
 
 
-def test_a_new_git_file_is_an_unmergeable_row() -> None:
-    assert rows([found(b".git", FILE)], {}) == {b".git": UNDER_GIT_REASON}
+def test_only_for_a_new_git_file_the_import_of_commits_is_suggested() -> None:
+    assert rows([found(b".git", FILE)], {}) == {b".git": GIT_FILE_REASON}
+    assert "commits" in GIT_FILE_REASON
+    assert "commits" not in UNDER_GIT_REASON
 
 
 @pytest.mark.parametrize("name", [b".GIT", b".Git", b".giT"])

@@ -85,7 +85,7 @@ def _apply_selection(
     review: Review, args: argparse.Namespace, patch: bytes | None, context: CommandContext
 ) -> frontend.ReviewEnd:
     """Apply the selection that the options describe, export it, or only report it."""
-    planned = _plan(review, selection_flags.parse_selection(args, patch, review, context))
+    planned, has_rest = _plan(review, selection_flags.parse_selection(args, patch, review, context))
     if args.export:
         return frontend.ReviewEnd(_export(review, planned, args.export))
     if not args.dry_run and not args.yes_delete_many:
@@ -101,7 +101,7 @@ def _apply_selection(
     if args.atomic and planned.conflicts and not args.dry_run:
         merged = replace(merged, applied=())
     output.print_merge(merged, review, is_dry=args.dry_run, as_json=args.json)
-    is_failed = bool(merged.conflicts or ((args.take or args.patch) and not merged.applied))
+    is_failed = bool(merged.conflicts or (args.all and has_rest) or ((args.take or args.patch) and not merged.applied))
     if not review.is_already_applied():
         return frontend.ReviewEnd(FAILURE if is_failed else SUCCESS)
     notify(frontend.ALREADY_APPLIED)
@@ -130,10 +130,12 @@ def _salvage(one: ListedSession, target: str) -> int:
     return FAILURE if result.problems else SUCCESS
 
 
-def _plan(review: Review, request: select_by_options.SelectionRequest) -> MergePlan:
+def _plan(review: Review, request: select_by_options.SelectionRequest) -> tuple[MergePlan, bool]:
+    """Return the plan, and whether it leaves out a requested change that cannot be merged."""
     selected, requested = select_by_options.select_requested(review, request)
     review.release_derived()
-    return merge.plan_selection(review, selected, requested)
+    planned = merge.plan_selection(review, selected, requested)
+    return planned, any(one.key in requested for one in planned.skipped)
 
 
 def _export(review: Review, planned: MergePlan, target: str) -> int:
