@@ -77,6 +77,8 @@ def test_diff_prints_a_commit_or_the_changes_between_two(committed: AgentDev) ->
     [
         ("0123456789ab", "the session has no commit 0123456789ab"),
         ("0123456789ab..HEAD", "0123456789ab is not a commit of the session or the repository"),
+        *((word, f"{word}: commits are named by their ids") for word in ("main..side", "HEAD~1..HEAD", "HEAD", "side^2")),
+        ("../nothing", "no changes at ../nothing"),
     ],
 )
 def test_an_unknown_commit_is_an_error(committed: AgentDev, word: str, why: str) -> None:

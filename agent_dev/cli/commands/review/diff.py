@@ -25,7 +25,9 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     """Run the subcommand `diff`."""
     parser = make_parser("diff", "Print the changes of a session as a patch.", "agent-dev diff src/ >work.patch")
     parser.usage = "agent-dev diff [OPTIONS] [SESSION] [COMMIT|A..B] [PATH…]"
-    text = "a session (default: the newest here), then a commit, commits A..B or checkpoints 1..2 (1..: until now), then paths"
+    text = (
+        "a session (default: the newest here), then a commit id, A..B (ids, HEAD) or checkpoints 1..2 (1..: to now), then paths"
+    )
     parser.add_argument("words", nargs="*", metavar="[SESSION] [PATH…]", help=text)
     text = "print the patch from the result of this session to that of the other one"
     parser.add_argument("--against", default="", metavar="SESSION", help=text)
@@ -67,7 +69,11 @@ def _has_changed(path: str, one: sessions.ListedSession, context: CommandContext
 def _diff_paths(one: sessions.ListedSession, names: list[str], context: CommandContext, args: argparse.Namespace) -> int:
     files = () if args.stat else tuple(os.path.normpath(os.path.join(context.cwd, name)) for name in names)
     with open_for_reading(one, context, files) as review:
-        keys = selection_flags.resolve_paths(names, review, context)
+        try:
+            keys = selection_flags.resolve_paths(names, review, context)
+        except UsageError:
+            diff_commits.refuse_revisions(names[0])
+            raise
         skipped = ""
         with pager.open_output(context.environ, args.color, has_pager=not (args.no_pager or args.stat)) as shown:
             skipped = output.print_diff(review, keys, shown, is_stat=args.stat, with_hunks=args.hunks)

@@ -16,6 +16,15 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 
 REVISIONS = re.compile(r"[0-9a-f]{4,64}|(?:[0-9a-f]{4,64}|HEAD)\.\.(?:[0-9a-f]{4,64}|HEAD|)")
 
+_GIT_REVISIONS = re.compile(r"HEAD(?:[~^]\d*)*|.+[~^]\d+|[^/.].*\.\..*")  # also branches
+
+
+def refuse_revisions(word: str) -> None:
+    """Raise UsageError for an argument that is no changed path and names commits in a way that only git understands."""
+    if _GIT_REVISIONS.fullmatch(word):
+        message = f"{word}: commits are named by their ids, in A..B also by HEAD"
+        raise UsageError(message=message, hint="agent-dev commits lists them")
+
 
 def print_commit_diff(one: ListedSession, names: Sequence[str], context: CommandContext, args: argparse.Namespace) -> None:
     """Print the patch of a session's commits; `names`: the commits, as one word, and paths. Raises UsageError, CommandFailed."""
