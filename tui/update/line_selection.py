@@ -1,6 +1,6 @@
 """Select hunks, lines and the mode of a change by rows of its diff, and find out which rows are selected."""
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from agent_dev.diff import partial_selection as core
 from agent_dev.diff.partial_selection import DiffSide, LineSelection
@@ -47,11 +47,10 @@ def change_state(choice: LineSelection, document: Document) -> SelectionState:
     return states.pop() if len(states) == 1 else SelectionState.SOME
 
 
-def toggle_rows(choice: LineSelection, rows: Iterable[DiffRow], document: Document, *, is_lines: bool) -> LineSelection:
-    """Select the items of some rows, or deselect them if all are selected."""
-    selectable = [row for row in rows if row.hunk >= 0 or row.part is not None]
-    is_on = not all(row_state(row, choice, document, is_lines=is_lines) is SelectionState.ALL for row in selectable)
-    for row in selectable:
+def toggle_rows(choice: LineSelection, rows: Sequence[DiffRow], document: Document, *, is_lines: bool) -> LineSelection:
+    """Select the items of some selectable rows, or deselect them if all are selected."""
+    is_on = not all(row_state(row, choice, document, is_lines=is_lines) is SelectionState.ALL for row in rows)
+    for row in rows:
         choice = _with(choice, row, document, is_lines=is_lines, is_on=is_on)
     return choice
 

@@ -4,7 +4,7 @@ from typing import assert_never
 
 from agent_dev.quick_dataclass import replace
 from tui.effects import LoadEntries, Quit
-from tui.events import NO, EnterPressed, EscapePressed, Navigation, Pane, PaneSwitched, StepIn, StepOut, TabSelected, Toggled
+from tui.events import NO, EnterPressed, EscapePressed, Navigation, Pane, PaneSwitched, StepIn, StepOut, TabSelected
 from tui.model import change_list
 from tui.model.change_list import ChangeRow, HeadingRow, NoteRow, ProblemRow
 from tui.model.tabs import Tab
@@ -39,13 +39,13 @@ def _enter(state: State) -> Transition:
 
 
 def _select_and_advance(state: State) -> Transition:
-    """Toggle the hunk (or the commit) under the cursor and move to the next one; after the last hunk, to the next change."""
-    toggled, effects = selection.update_selection(state, Toggled())
-    advanced = cursor.move_to_hunk(toggled, 1)
-    if advanced.diff.cursor != toggled.diff.cursor and state.tab is Tab.CHANGES:
-        return replace(advanced, message=toggled.message), effects
-    advanced, more = cursor.move_to_change(cursor.focus_pane(toggled, Pane.LIST), 1)
-    return replace(advanced, message=toggled.message or advanced.message), (*effects, *more)
+    """Select the hunk (or the commit) under the cursor and move to the next one; after the last hunk, to the next change."""
+    selected, effects = selection.select_at_cursor(state)
+    advanced = cursor.move_to_hunk(selected, 1)
+    if advanced.diff.cursor != selected.diff.cursor and state.tab is Tab.CHANGES:
+        return replace(advanced, message=selected.message), effects
+    advanced, more = cursor.move_to_change(cursor.focus_pane(selected, Pane.LIST), 1)
+    return replace(advanced, message=selected.message or advanced.message), (*effects, *more)
 
 
 def _open(state: State) -> Transition:

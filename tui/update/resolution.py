@@ -60,13 +60,20 @@ def edits_at(state: State, row: int | None, pane: Pane) -> tuple[int, ...]:
     return tuple(sorted(choice for choice in found if document.is_edit(choice)))
 
 
+def left_out(state: State, edits: tuple[int, ...]) -> tuple[int, ...]:
+    """Return which of the agent's edits in the current change are left out."""
+    key = state.diff.document.key
+    answers = _answers(state, key) if key is not None else []
+    return tuple(choice for choice in edits if answers[choice] is ConflictSide.YOURS)
+
+
 def toggle_edits(state: State, edits: tuple[int, ...]) -> Transition:
     """Leave out edits of the agent's, or apply them if all are left out."""
     key = state.diff.document.key
     if key is None:
         return state, ()
     answers = _answers(state, key)
-    are_left_out = all(answers[choice] is ConflictSide.YOURS for choice in edits)
+    are_left_out = left_out(state, edits) == edits
     for choice in edits:
         answers[choice] = ConflictSide.AGENT if are_left_out else ConflictSide.YOURS
     return _with_answers(state, key, tuple(answers))

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import assert_never
 
 from agent_dev.diff.partial_selection import LineSelection as Part
+from agent_dev.diff.partial_selection import SelectionState
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.overlay import selection as core
 from agent_dev.overlay.changes import Change
@@ -24,7 +25,7 @@ from tui.events import (
     Toggled,
 )
 from tui.model.change_list import ChangeRow, HeadingRow, ListRow
-from tui.model.document import Document
+from tui.model.document import DiffRow, Document
 from tui.model.tabs import Tab
 from tui.model.totals import LineCount
 from tui.state import State, Transition, UndoStep, with_selection
@@ -50,6 +51,26 @@ def update_selection(state: State, event: SelectionEvent) -> Transition:
             return cursor.reload_current(_select_commits(state, event))
         case _:
             return _select(state, event)
+
+
+def select_at_cursor(state: State) -> Transition:
+    """Select the item under the diff's cursor, or those of the marked range; one that is selected, even partly, stays so."""
+    if edits := resolution.edits_at(state, None, Pane.DIFF):
+        left_out = resolution.left_out(state, edits)
+        return resolution.toggle_edits(_unmarked(state), left_out) if left_out else (_unmarked(state), ())
+    return (_unmarked(state), ()) if _is_selected_at_cursor(state) else update_selection(state, Toggled())
+
+
+def _is_selected_at_cursor(state: State) -> bool:
+    change, document = state.change, state.diff.document
+    if state.tab is Tab.COMMITS:
+        return state.entry is not None and state.entry.id in state.selected_commits
+    if change is None or not (change.is_clean and document.has_selectable_lines):
+        return change is not None and change.key in state.selection
+    rows, choice = _selectable_rows(state, None), line_selection.selection_of(state.selection, document)
+    is_lines = _selects_lines(state, None)
+    states = {line_selection.row_state(row, choice, document, is_lines=is_lines) for row in rows}
+    return bool(states) and SelectionState.NONE not in states
 
 
 def _select_commits(state: State, event: SelectionEvent) -> State:
@@ -140,13 +161,22 @@ def _toggle_diff_rows(state: State, row: int | None) -> State:
         return state
     if not change.is_clean or not document.has_selectable_lines:
         return _toggle_row(_unmarked(state), state.row)
-    marked = range(row, row + 1) if row is not None else state.diff.marked_rows
-    rows = [document.rows[index] for index in marked if index < len(document.rows)]
-    if not any(one.hunk >= 0 or one.part for one in rows):
+    rows = _selectable_rows(state, row)
+    if not rows:
         return replace(state, message="nothing to select on this row (]: next hunk)")
-    is_lines = state.display_options.selects_lines or len(marked) > 1
-    choice = line_selection.toggle_rows(line_selection.selection_of(state.selection, document), rows, document, is_lines=is_lines)
-    return _with_choice(_unmarked(state), change, document, choice)
+    choice, is_lines = line_selection.selection_of(state.selection, document), _selects_lines(state, row)
+    toggled = line_selection.toggle_rows(choice, rows, document, is_lines=is_lines)
+    return _with_choice(_unmarked(state), change, document, toggled)
+
+
+def _selectable_rows(state: State, row: int | None) -> list[DiffRow]:
+    """Return a row of the diff (None: the marked rows), without those that cannot be selected."""
+    marked, rows = range(row, row + 1) if row is not None else state.diff.marked_rows, state.diff.document.rows
+    return [rows[index] for index in marked if index < len(rows) and (rows[index].hunk >= 0 or rows[index].part)]
+
+
+def _selects_lines(state: State, row: int | None) -> bool:
+    return state.display_options.selects_lines or (row is None and len(state.diff.marked_rows) > 1)
 
 
 def _unmarked(state: State) -> State:

@@ -20,7 +20,9 @@ from tui.events import (
     Cancelled,
     ChangeUpdated,
     CursorMoved,
+    CursorMovedTo,
     DeclineRequested,
+    EnterPressed,
     EntriesLoaded,
     Event,
     KindToggled,
@@ -68,6 +70,13 @@ def opened(reported: tuple[Row, ...] = FULL, *, is_running: bool = False) -> Sta
 def asked(state: State, *events: Event) -> tuple[Effect, ...]:
     """Return the effects of the last event."""
     return update(after(state, *events[:-1]), events[-1])[1]
+
+
+def test_enter_in_the_details_selects_a_commit_and_keeps_a_selected_one() -> None:
+    state = after(opened(), CursorMovedTo(0, Pane.DIFF), EnterPressed())
+    assert (state.selected_commits, state.cursor) == (PICKED, 1)
+    again = after(state, CursorMovedTo(0, Pane.LIST), CursorMovedTo(0, Pane.DIFF), EnterPressed())
+    assert (again.selected_commits, again.cursor) == (PICKED, 1)
 
 
 def test_the_commits_tab_is_loaded_once_when_opened() -> None:

@@ -53,6 +53,37 @@ def test_enter_selects_a_hunk_and_moves_to_the_next_hunk_or_change() -> None:
     assert last.change == change("z")
 
 
+def test_enter_leaves_selected_hunks_selected_and_goes_on() -> None:
+    state = after(on(EDIT), PaneSwitched(), AllToggled(), EnterPressed())
+    rows = [state.diff.cursor]
+    for _ in range(3):
+        state = after(state, EnterPressed())
+        rows.append(state.diff.cursor)
+    assert rows[:3] == list(on(EDIT).diff.document.hunk_rows)
+    assert (names(state), state.selection.partial) == ({"f", "z"}, {})
+    assert state.change == change("z")
+
+
+def test_enter_leaves_a_partly_selected_hunk_as_it_is() -> None:
+    state = on(EDIT)
+    state = after(state, at(state, 1), CursorMoved(1, extends_range=True), Toggled(), at(state, 1), EnterPressed())
+    assert part(state) == ([], [20, 21], [], True)
+    assert state.diff.cursor == state.diff.document.hunk_rows[2]
+
+
+def test_enter_selects_a_range_of_which_some_lines_are_selected() -> None:
+    state = on(EDIT)
+    state = after(state, DisplayOptionToggled(DisplayOption.LINES), at(state, 1), Toggled())
+    state = after(state, CursorMoved(1, extends_range=True), EnterPressed())
+    assert (part(state), state.diff.anchor) == (([], [20, 21], [], True), -1)
+
+
+def test_enter_leaves_a_selected_change_without_hunks_selected() -> None:
+    binary = change("f", ChangeKind.DELETED)
+    state = after(on(binary, b"\0", None), Toggled(), EnterPressed())
+    assert (names(state), state.change) == ({"f"}, change("z"))
+
+
 def test_selecting_every_hunk_selects_the_whole_change() -> None:
     state = on(EDIT)
     for block in (2, 0, 1):

@@ -49,6 +49,12 @@ def test_space_leaves_out_an_edit_and_applies_it_again() -> None:
     assert resolutions(after(left_out, HunkMoved(1), HunkMoved(1), Toggled())) == (YOURS, None, YOURS)
 
 
+def test_enter_applies_an_edit_that_is_left_out_and_keeps_others() -> None:
+    kept = after(opened(), EnterPressed())
+    assert (resolutions(kept), kept.diff.cursor) == (None, document().hunk_rows[1])
+    assert resolutions(after(opened(), Toggled(), EnterPressed())) == (AGENT, None, AGENT)
+
+
 def test_both_sides_leave_out_and_apply_an_edit() -> None:
     left_out = after(opened(), ConflictResolved(YOURS))
     assert resolutions(left_out) == (YOURS, None, AGENT)
