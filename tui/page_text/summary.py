@@ -53,10 +53,11 @@ def apply_summary(state: State, roots: Sequence[str], commits: int, cells: int, 
     parts += page.section(MergeOutcome.MERGED.capitalize(), by_outcome[MergeOutcome.MERGED], describe, Tone.CHANGED)
     deleted = (c for c in applied if _is_deleted(c) and c.key not in choices)
     parts += page.section("Deleted", deleted, _nothing, Tone.REMOVED)
-    parts += page.section("Modes", filter(labels.describe_mode, applied), labels.describe_mode, Tone.CHANGED)
+    modes = (c for c in applied if _has_mode(state, c))
+    parts += page.section("Modes", modes, labels.describe_mode, Tone.CHANGED)
     parts += page.section("Links", filter(_is_link, applied), _target, Tone.CHANGED)
     parts += page.section("Type changes", filter(_is_retyped, applied), labels.describe_kind, Tone.CHANGED)
-    parts += page.section("Files", filter(_is_plain, applied), _nothing, Tone.PLAIN)
+    parts += page.section("Files", (c for c in applied if _is_plain(state, c)), _nothing, Tone.PLAIN)
     parts += page.section(MergeOutcome.KEPT_YOURS.capitalize(), kept, describe, Tone.CHANGED)
     parts += page.section("Conflicts", (c for c in state.changes.changes if c.conflict), _reason, Tone.ERROR)
     parts += page.section("Cannot be merged", (c for c in state.changes.changes if c.obstacle), _reason, Tone.ERROR)
@@ -139,10 +140,14 @@ def _is_retyped(change: Change) -> bool:
     return change.kind is ChangeKind.RETYPED
 
 
-def _is_plain(change: Change) -> bool:
-    return not (
-        _is_risky(change) or _is_deleted(change) or labels.describe_mode(change) or _is_link(change) or _is_retyped(change)
-    )
+def _has_mode(state: State, change: Change) -> bool:
+    """Return whether a changed or unusual mode is applied."""
+    choice = state.selection.partial.get(change.key)
+    return bool(labels.describe_mode(change)) and (choice is None or choice.mode)
+
+
+def _is_plain(state: State, change: Change) -> bool:
+    return not (_is_risky(change) or _is_deleted(change) or _has_mode(state, change) or _is_link(change) or _is_retyped(change))
 
 
 def _part_of(state: State) -> DescribeChange:

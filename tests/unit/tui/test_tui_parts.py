@@ -1,9 +1,11 @@
 """Selecting parts of a change on the review screen: hunks, lines, the mode; undo of the selection."""
 
+import pytest
+
 from agent_dev.fs.entry import Entry, FileType
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.selection import EMPTY_SELECTION, select_all
-from tests.unit.tui.tui_states import EDIT, FILE, RISK, SHOP, after, change, changes, key, names, on, row, shop
+from tests.unit.tui.tui_states import BEFORE, EDIT, FILE, RISK, SHOP, after, change, changes, key, names, on, row, shop
 from tui.events import (
     AllDeselected,
     AllToggled,
@@ -19,10 +21,12 @@ from tui.events import (
     SelectionUndone,
     Toggled,
 )
+from tui.page_text.summary import apply_summary
 from tui.state import State
 from tui.update.dispatch import initial_state
 
 SCRIPT = Change(key("g"), ChangeKind.EDITED, FILE, Entry(FileType.FILE, mode=0o755))
+NEW_SCRIPT = Change(key("g"), ChangeKind.ADDED, None, Entry(FileType.FILE, mode=0o755))
 NEW = change("n", ChangeKind.ADDED)
 GONE = change("o", ChangeKind.DELETED)
 
@@ -126,6 +130,23 @@ def test_the_mode_is_a_separate_row() -> None:
     assert part(lines) == ([0], [], [], False)
     both = after(lines, CursorMovedTo(mode), Toggled())
     assert part(both) == ([0], [], [], True)
+
+
+def summary(state: State) -> str:
+    """Return the text of the summary before the selection is applied."""
+    return "\n".join(line.text for line in apply_summary(state, (), 0, 80, lambda _key: None))
+
+
+@pytest.mark.parametrize(("one", "before"), [(SCRIPT, BEFORE), (NEW_SCRIPT, None)])
+def test_the_summary_lists_a_mode_only_if_it_is_applied(one: Change, before: bytes | None) -> None:
+    state = on(one, before)
+    lines = after(state, at(state, 0), Toggled())
+    if before is None:  # its mode is deselected on its own row
+        lines = after(lines, CursorMovedTo(state.diff.document.hunk_rows[0] - 1), Toggled())
+    assert part(lines)[3] is False
+    assert ("Modes" in summary(lines), "Files (1)" in summary(lines)) == (False, True)
+    whole = after(state, PaneSwitched(), Toggled())
+    assert ("Modes (1)" in summary(whole), "Files" in summary(whole)) == (True, False)
 
 
 def test_selecting_lines_of_a_new_file_prints_a_note() -> None:
