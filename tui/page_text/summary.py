@@ -156,9 +156,9 @@ def _part_of(state: State) -> DescribeChange:
         if part is None:
             return ""
         whole = state.counts.get(change.key)
-        of = f" of {whole.hunks:,}" if whole else ""
-        lines = labels.format_line_counts(part.insertions, part.deletions)
-        return f"{part.hunks:,}{of} hunk{'s' * (part.hunks != 1)} {lines}" if part.hunks else "mode only"
+        hunks = format_count(part.hunks, "hunk")
+        hunks = f"{part.hunks:,} of {format_count(whole.hunks, 'hunk')}" if whole else hunks
+        return f"{hunks} {labels.format_line_counts(part.insertions, part.deletions)}" if part.hunks else "mode only"
 
     return describe
 

@@ -149,6 +149,12 @@ def test_the_summary_lists_a_mode_only_if_it_is_applied(one: Change, before: byt
     assert ("Modes (1)" in summary(whole), "Files" in summary(whole)) == (True, False)
 
 
+def test_the_summary_counts_selected_hunks_of_all() -> None:
+    assert "1 of 3 hunks +1 -1" in summary(after(on(EDIT), Toggled()))
+    state = after(on(EDIT, b"a\nb\n", b"A\nB\n"), DisplayOptionToggled(DisplayOption.LINES), Toggled())
+    assert "1 of 1 hunk -1" in summary(state)
+
+
 def test_selecting_lines_of_a_new_file_prints_a_note() -> None:
     state = on(NEW, None, b"a\nb\n")
     state = after(state, DisplayOptionToggled(DisplayOption.LINES), at(state, 0), Toggled())
