@@ -1,5 +1,8 @@
 """Update the display options, the number of context lines, and the filter of the list."""
 
+from collections.abc import Iterable
+from itertools import chain
+
 from agent_dev.overlay.labels import format_count
 from agent_dev.quick_dataclass import replace
 from tui.events import ContextChanged, DisplayEvent, DisplayOption, Pane
@@ -76,17 +79,27 @@ def _toggle_range(state: State) -> State:
 
 
 def with_filter(state: State, text: str) -> State:
-    """List only changes whose path contains a text."""
-    return rebuild_list(replace(state, listing=replace(state.listing, filter=replace(state.listing.filter, text=text))))
+    """List only changes whose path contains a text; if the change under the cursor is hidden, go to the first one."""
+    new = replace(state, listing=replace(state.listing, filter=replace(state.listing.filter, text=text)))
+    return _rebuild(new, range(0))
 
 
 def rebuild_list(state: State) -> State:
-    """Rebuild the list with the current options and filter; closed groups stay closed."""
+    """Rebuild the list with the current options and filter; closed groups stay closed.
+
+    If the change under the cursor is hidden, go to the next one that is still listed, or else to the one above.
+    """
+    return _rebuild(state, chain(range(state.cursor + 1, len(state.listing.rows)), range(state.cursor - 1, -1, -1)))
+
+
+def _rebuild(state: State, nearest: Iterable[int]) -> State:
     hidden = state.reviewed if state.display_options.hides_reviewed else frozenset()
     list_filter = ListFilter(state.display_options.is_tree, state.listing.filter.text, hidden)
     closed = frozenset(change_list.group_id(state.listing.groups[index]) for index in state.listing.closed)
     new = with_listing(state, change_list.build_listing(state.changes, list_filter, closed if state.listing.groups else None))
-    if new.tab is Tab.CHANGES and new.change is None and new.listing.rows:
-        first = next((index for index, row in enumerate(new.listing.rows) if isinstance(row, ChangeRow)), new.cursor)
-        new = replace(new, cursor=first)
-    return new
+    if new.tab is not Tab.CHANGES or new.change is not None:
+        return new
+    listed = {row.key: index for index, row in enumerate(new.listing.rows) if isinstance(row, ChangeRow)}
+    neighbours = (row.key for row in map(state.listing.rows.__getitem__, nearest) if isinstance(row, ChangeRow))
+    first = next(iter(listed.values()), new.cursor)
+    return replace(new, cursor=next((listed[key] for key in neighbours if key in listed), first))

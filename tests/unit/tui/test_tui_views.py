@@ -1,12 +1,13 @@
 """Views, filters, searches and tabs of the review screen; while the agent runs, nothing can be selected or merged."""
 
 from agent_dev.overlay.selection import EMPTY_SELECTION
-from tests.unit.tui.tui_states import EDIT, SHOP, after, effects, key, on, shop
+from tests.unit.tui.tui_states import EDIT, SHOP, after, effects, key, on, row, shop
 from tui.effects import Search
 from tui.events import (
     AllToggled,
     ApplyRequested,
     ChangeMoved,
+    CursorMovedTo,
     DisplayOption,
     DisplayOptionToggled,
     EnterPressed,
@@ -22,7 +23,7 @@ from tui.events import (
     Toggled,
 )
 from tui.model.tabs import Tab
-from tui.state import ScreenPage
+from tui.state import ScreenPage, State
 from tui.update.dispatch import initial_state, update
 
 
@@ -30,6 +31,24 @@ def test_reviewed_changes_can_be_hidden() -> None:
     state = after(shop(), ReviewedToggled(), DisplayOptionToggled(DisplayOption.UNREVIEWED))
     assert key("README.md") not in state.listing.group_of
     assert after(state, DisplayOptionToggled(DisplayOption.UNREVIEWED)).listing.group_of.keys() == shop().listing.group_of.keys()
+
+
+def path(state: State) -> str:
+    """Return the path of the change under the cursor."""
+    return state.change.key.path.decode() if state.change else ""
+
+
+def test_after_a_reviewed_change_was_hidden_the_cursor_is_on_the_next_one() -> None:
+    state = after(shop(), DisplayOptionToggled(DisplayOption.UNREVIEWED), CursorMovedTo(row(shop(), "src/a.py")))
+    state = after(state, ReviewedToggled())
+    assert path(state) == "src/b.py"
+    above = after(state, ReviewedToggled())
+    assert (path(above), above.reviewed) == ("README.md", {key("src/a.py"), key("src/b.py")})
+
+
+def test_hiding_reviewed_changes_moves_from_one_to_the_next() -> None:
+    state = after(shop(), CursorMovedTo(row(shop(), "src/a.py")), ReviewedToggled())
+    assert path(after(state, DisplayOptionToggled(DisplayOption.UNREVIEWED))) == "src/b.py"
 
 
 def test_a_filter_accepts_every_letter_and_escape_cancels_it() -> None:
