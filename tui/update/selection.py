@@ -108,19 +108,24 @@ def _selected(state: State, event: SelectingEvent) -> State:
         case Toggled(row, pane):
             return _toggle(state, row, pane or state.pane)
         case AllToggled():
-            listed = frozenset(state.listing.group_of) if state.listing.filter.text else None
-            return _apply(state, choices.toggle_all_safe(state.selection, state.changes, listed))
+            return _apply(state, choices.toggle_all_safe(state.selection, state.changes, _listed(state)))
         case AllDeselected():
             return _apply(state, (EMPTY_SELECTION, "nothing selected (u: undo)"))
         case KindToggled():
-            change = state.change
-            return _apply(state, choices.toggle_kind(state.selection, change.kind, state.changes)) if change else state
+            change, listed = state.change, _listed(state)
+            return _apply(state, choices.toggle_kind(state.selection, change.kind, state.changes, listed)) if change else state
         case SelectionUndone():
             return _undo(state)
         case SelectionRedone():
             return _redo(state)
         case _:
             assert_never(event)
+
+
+def _listed(state: State) -> frozenset[Key] | None:
+    """Return the listed changes; None if none are hidden by the filter or as reviewed."""
+    listed = state.listing.group_of
+    return frozenset(listed) if len(listed) < len(state.changes.changes) else None
 
 
 def _toggle(state: State, row: int | None, pane: Pane) -> State:

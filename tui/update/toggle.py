@@ -55,7 +55,7 @@ def toggle_changes(old: Selection, keys: Iterable[Key], changes: ChangeSet) -> T
 def toggle_all_safe(old: Selection, changes: ChangeSet, listed: frozenset[Key] | None = None) -> ToggleResult:
     """Select all safe changes but new files in generated directories, or nothing if they are selected already.
 
-    `listed`: the changes that a filter shows; no others are selected.
+    `listed`: the changes that are listed if others are hidden; only those are selected.
     """
     new_files = (change for change in changes.changes if change.kind is ChangeKind.ADDED)
     generated = frozenset(change.key for change in new_files if is_in_generated_directory(change.key.path))
@@ -80,13 +80,16 @@ def toggle_all_safe(old: Selection, changes: ChangeSet, listed: frozenset[Key] |
 def _toggle_listed(old: Selection, safe: frozenset[Key], changes: ChangeSet) -> ToggleResult:
     new, message = toggle_changes(old, safe, changes)
     is_more = safe <= new.keys and not safe & new.partial.keys()
-    return new, message or f"listed safe changes {'selected' if is_more else 'deselected'} (the filter hides others)"
+    return new, message or f"listed safe changes {'selected' if is_more else 'deselected'} (others are hidden)"
 
 
-def toggle_kind(old: Selection, kind: ChangeKind, changes: ChangeSet) -> ToggleResult:
-    """Select all safe changes of one kind, or deselect these."""
-    new, message = toggle_changes(old, (c.key for c in changes.changes if c.kind is kind and not c.is_ignored), changes)
+def toggle_kind(old: Selection, kind: ChangeKind, changes: ChangeSet, listed: frozenset[Key] | None = None) -> ToggleResult:
+    """Select all safe changes of one kind, or deselect these; `listed` as in `toggle_all_safe`."""
+    keys = (c.key for c in changes.changes if c.kind is kind and not c.is_ignored and (listed is None or c.key in listed))
+    new, message = toggle_changes(old, keys, changes)
     status = "selected" if len(new) > len(old) or new.partial != old.partial else "deselected"
+    if listed is not None:
+        return new, message or f"listed {kind} changes {status} (others are hidden)"
     return new, message or f"all {kind} changes {status}"
 
 

@@ -1,7 +1,7 @@
 """Views, filters, searches and tabs of the review screen; while the agent runs, nothing can be selected or merged."""
 
 from agent_dev.overlay.selection import EMPTY_SELECTION
-from tests.unit.tui.tui_states import EDIT, SHOP, after, effects, key, on, row, shop
+from tests.unit.tui.tui_states import EDIT, SHOP, after, effects, key, names, on, row, shop
 from tui.effects import Search
 from tui.events import (
     AllToggled,
@@ -12,6 +12,7 @@ from tui.events import (
     DisplayOptionToggled,
     EnterPressed,
     EscapePressed,
+    KindToggled,
     PromptClosed,
     PromptEdited,
     PromptKind,
@@ -43,7 +44,7 @@ def test_after_a_reviewed_change_was_hidden_the_cursor_is_on_the_next_one() -> N
     state = after(state, ReviewedToggled())
     assert path(state) == "src/b.py"
     above = after(state, ReviewedToggled())
-    assert (path(above), above.reviewed) == ("README.md", {key("src/a.py"), key("src/b.py")})
+    assert (path(above), above.reviewed) == ("README.md", frozenset((key("src/a.py"), key("src/b.py"))))
 
 
 def test_hiding_reviewed_changes_moves_from_one_to_the_next() -> None:
@@ -64,9 +65,23 @@ def test_all_selects_only_what_a_filter_lists() -> None:
     listed = after(shop(), PromptOpened(PromptKind.FILTER), PromptEdited("src/a"), PromptClosed(is_accepted=True))
     state = after(listed, AllToggled())
     assert [one.path for one in state.selection.keys] == [b"src/a.py"]
-    assert "the filter hides others" in state.message
+    assert "others are hidden" in state.message
     assert not after(state, AllToggled()).selection.keys
     assert len(after(state, EscapePressed(), AllToggled()).selection.keys) > 1
+
+
+def test_all_and_all_of_a_kind_leave_hidden_reviewed_changes_out() -> None:
+    reviewed = after(shop(), ReviewedToggled(), DisplayOptionToggled(DisplayOption.UNREVIEWED))
+    state = after(reviewed, AllToggled())
+    assert (names(state), "others are hidden" in state.message) == ({"src/a.py", "src/b.py"}, True)
+    state = after(reviewed, CursorMovedTo(row(reviewed, "src/a.py")), KindToggled())
+    assert (names(state), state.message) == ({"src/a.py"}, "listed edited changes selected (others are hidden)")
+    assert names(after(reviewed, DisplayOptionToggled(DisplayOption.UNREVIEWED), AllToggled())) >= {"README.md"}
+
+
+def test_all_of_a_kind_selects_only_what_a_filter_lists() -> None:
+    listed = after(shop(), PromptOpened(PromptKind.FILTER), PromptEdited("src/a"), PromptClosed(is_accepted=True))
+    assert names(after(listed, KindToggled())) == {"src/a.py"}
 
 
 def test_typed_text_never_acts_as_a_key() -> None:
