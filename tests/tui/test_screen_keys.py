@@ -11,7 +11,16 @@ from agent_dev.cli.screen.screen_settings import check_screen_settings
 from agent_dev.config.profile import Profile
 from agent_dev.errors import UsageError
 from tests.harness.sample_session import Sample
-from tests.tui.screen_player import KEYS_TO_SAFE_CHANGE, merged_paths, run_keys, screen_text, wait_until_idle
+from tests.tui.screen_player import (
+    KEYS_TO_SAFE_CHANGE,
+    FakeSession,
+    edited,
+    merged_paths,
+    run_keys,
+    screen_text,
+    text_after_keys,
+    wait_until_idle,
+)
 from tui.app import ReviewApp
 from tui.events import Pane
 from tui.keys.bindings import REVIEW_BINDINGS
@@ -93,6 +102,19 @@ def test_a_key_typed_before_the_first_paint_does_nothing() -> None:
             assert app.state.selection.keys
 
     asyncio.run(run())
+
+
+def test_back_from_the_diff_the_list_shows_its_cursor() -> None:
+    source = FakeSession(*(edited(b"%02d" % number) for number in range(33)))
+    shown = text_after_keys(source, (80, 24), "enter", *["n"] * 25, "escape").splitlines()
+    assert [line[:12].split()[-1] for line in shown if line.startswith("▌")] == ["25"]
+
+
+def test_a_match_far_down_in_a_diff_is_shown() -> None:
+    text = b"".join(b"line %d\n" % number for number in range(200))
+    source = FakeSession(edited(b"a"), contents={b"a": (b"", text)})
+    shown = text_after_keys(source, (80, 24), "slash", *"150", "enter")
+    assert "line 150" in shown
 
 
 # The mouse

@@ -56,6 +56,7 @@ class RowView(ScrollView, can_focus=False):
         self._drawn: dict[int, _DrawnRow] = {}  # by row number; includes rows scrolled out of view
         self._strips: dict[_DrawnRow, Strip] = {}  # painted once, even if they scroll
         self._top = 0
+        self._hidden_target: int | None = None  # the row to reveal once this pane is laid out
 
     @property
     def is_drawn(self) -> bool:
@@ -92,6 +93,7 @@ class RowView(ScrollView, can_focus=False):
     def reveal(self, row: int, *, is_jump: bool = False) -> None:
         """Scroll just enough to show a row; after a jump, show the rows after it too."""
         height = self.size.height
+        self._hidden_target = None if height else row
         if not height:
             return
         margin = min(_MARGIN, (height - 1) // 2)
@@ -101,6 +103,11 @@ class RowView(ScrollView, can_focus=False):
             above = row - margin if row < top + margin else row - height + 1 + margin
             target = row - min(_LEAD, height // 3) if is_jump else above
             self.scroll_to(y=max(0, min(target, self.virtual_size.height - height)), animate=False, force=True)
+
+    def on_show(self) -> None:
+        """Show the row that was to be revealed while this pane was hidden and had no height."""
+        if self._hidden_target is not None:
+            self.reveal(self._hidden_target)
 
     def _draw_row(self, row: int, cells: int) -> _DrawnRow:
         if row >= self.virtual_size.height:
