@@ -14,26 +14,56 @@ from agent_dev.merge.review import Review
 _TAKE_LINE = ("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak", "joe", "mg", "less")  # as +LINE
 
 
-def resolve_in_editor(review: Review, key: Key, environ: dict[str, str], earlier: bytes | None = None) -> bytes:
-    """Open a session's conflict in an editor and return the resolved text; see `edit_conflict`."""
-    reconciliation = review.reconciliations.get(key)
+def resolve_in_editor(review: Review, key: Key, environ: dict[str, str]) -> bytes:
+    """Open a session's conflict in an editor and return the resolved text. Raises UsageError, CommandFailed."""
+    reconciliation, shown = review.reconciliations.get(key), key.path.decode("utf-8", "replace")
     if reconciliation is None or reconciliation.merged is None or reconciliation.merged.is_clean:
         change = review.changes.by_key().get(key)
         if change is not None and change.conflict and reconciliation is None:
             raise select_by_options.not_resolvable(review, change)
-        shown = key.path.decode("utf-8", "replace")
         raise UsageError(message=f"{shown} has no conflicting lines", hint="resolve it with yours or agent")
-    return edit_conflict(key.path, reconciliation.merged, environ, earlier)
+    resolved = parse_edited(reconciliation.merged, _edit(key.path, _with_markers(reconciliation.merged), environ))
+    if resolved is None:
+        raise UsageError(
+            message=f"{shown} still contains conflict markers; nothing was changed",
+            hint="resolve every conflict and save the file",
+        )
+    return resolved
 
 
-def edit_conflict(name: bytes, merged: LineMerge, environ: Mapping[str, str], earlier: bytes | None = None) -> bytes:
-    """Open a merge in `$VISUAL`, `$EDITOR` or vi at its first conflict and return the resolved text.
+class ConflictEditor:
+    """Opens the conflicts of a review in an editor. A text that still contains conflict markers is kept, to be edited further."""
 
-    `earlier`: the text that resolved it before, to be edited further. Raises UsageError, CommandFailed.
-    """
-    shown = name.decode("utf-8", "replace")
+    def __init__(self) -> None:
+        self._unfinished: dict[Key, tuple[LineMerge, bytes]] = {}
+
+    def edit(self, key: Key, merged: LineMerge, environ: Mapping[str, str], earlier: bytes | None) -> bytes:
+        """Open a merge in `$VISUAL`, `$EDITOR` or vi at its first conflict and return the resolved text.
+
+        `earlier`: the text that resolved it before, to be edited further. Raises UsageError, CommandFailed.
+        """
+        before, text = self._unfinished.get(key, (merged, earlier))
+        if before != merged:  # the user's file has changed since: the text lacks that
+            text = earlier
+        edited = _edit(key.path, _with_markers(merged) if text is None else text, environ)
+        resolved = parse_edited(merged, edited)
+        if resolved is None:
+            self._unfinished[key] = merged, edited
+            raise UsageError(message="conflict markers left: not resolved yet (e: edit your text again)")
+        return resolved
+
+    def drop(self, key: Key) -> None:
+        """Drop the unfinished text of a conflict that was resolved."""
+        self._unfinished.pop(key, None)
+
+
+def _with_markers(merged: LineMerge) -> bytes:
+    return format_with_markers(merged, b"yours", b"the agent's", b"before")
+
+
+def _edit(name: bytes, text: bytes, environ: Mapping[str, str]) -> bytes:
+    """Open a text in the editor at its first conflict and return it as saved."""
     program = _program(environ)
-    text = format_with_markers(merged, b"yours", b"the agent's", b"before") if earlier is None else earlier
     line = next((number for number, one in enumerate(text.split(b"\n"), 1) if one.startswith(b"<<<<<<<")), 1)
     with tempfile.TemporaryDirectory(prefix="agent-dev-") as folder:
         path = os.path.join(folder, os.path.basename(os.fsdecode(name)))
@@ -41,13 +71,7 @@ def edit_conflict(name: bytes, merged: LineMerge, environ: Mapping[str, str], ea
             file.write(text)
         _run(program, (*_line_option(program, line), path), environ)
         with open(path, "rb") as file:
-            resolved = parse_edited(merged, file.read())
-    if resolved is None:
-        raise UsageError(
-            message=f"{shown} still contains conflict markers; nothing was changed",
-            hint="resolve every conflict and save the file",
-        )
-    return resolved
+            return file.read()
 
 
 def view_file(name: bytes, data: bytes | None, line: int, environ: Mapping[str, str]) -> None:

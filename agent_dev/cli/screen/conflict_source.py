@@ -43,6 +43,7 @@ class ConflictSource:
         self.roots: tuple[str, ...] = (self.root,)
         self.command: tuple[str, ...] = (stopped.subject,)
         self._bring, self._environ, self._folder = bring, environ, folder
+        self._editor = editor.ConflictEditor()
         self._fits = {Key(0, one.conflict.path): merge_conflicts.make_change(one) for one in stopped.resolvable}
         self._conflicts = {Key(0, one.conflict.path): one for one in stopped.resolvable}
         self.changes = ChangeSet(tuple(one.change for one in self._fits.values() if one.change is not None))
@@ -131,6 +132,7 @@ class ConflictSource:
         change = self._resolve(key, given)
         if change is not None:
             self._given[self._conflicts[key].conflict] = given
+            self._editor.drop(key)
         return change
 
     def _resolve(self, key: Key, given: FileResolution) -> Change | None:
@@ -146,7 +148,7 @@ class ConflictSource:
         merged = self._fits[key].merged
         if merged is None:
             return None
-        return editor.edit_conflict(key.path, merged, self._environ, self.edited_text(key))
+        return self._editor.edit(key, merged, self._environ, self.edited_text(key))
 
     def view_file(self, key: Key, line: int) -> None:
         """Show a copy of the agent's file in an editor."""

@@ -75,6 +75,7 @@ class ReviewSource:
         self.result: OperationResult | None = None
         self._conflict_source: ConflictSource | None = None
         self._edited: dict[Key, bytes] = {}  # conflicts resolved in an editor
+        self._editor = editor.ConflictEditor()
         self.draft = self._draft()
 
     @property
@@ -212,6 +213,7 @@ class ReviewSource:
         if resolved is None or resolved.change is None:
             return None
         self._review.reconciliations[key] = resolved
+        self._editor.drop(key)
         if isinstance(answers, bytes):
             self._edited[key] = answers
         else:
@@ -225,7 +227,7 @@ class ReviewSource:
         one = self._fits.get(key)
         if one is None or one.merged is None or one.merged.is_clean:
             return None
-        return editor.resolve_in_editor(self._review, key, self._review.environ, self.edited_text(key))
+        return self._editor.edit(key, one.merged, self._review.environ, self.edited_text(key))
 
     def view_file(self, key: Key, line: int) -> None:
         """Show a copy of the agent's file in an editor."""
