@@ -10,7 +10,7 @@ from agent_dev.diff.merge3 import Resolutions
 from agent_dev.errors import AgentDevError
 from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change
-from agent_dev.overlay.labels import format_count
+from agent_dev.overlay.labels import display_path, format_count
 from tui.effects import (
     Apply,
     AssessRisks,
@@ -108,7 +108,8 @@ class Worker:
     def build_document(self, request: LoadDiff, names: tuple[str, ...]) -> Document:
         """Return the diff of a change, or the error if it cannot be read."""
         change = self._change(request.key)
-        header = diff.header_rows(change, names, request.options.columns, self._outcome(change, request))
+        path = display_path(request.key, self._source.roots) if request.options.shows_keys else ""  # not on the screen: never cut
+        header = diff.header_rows(change, names, request.options.columns, self._outcome(change, request), path)
         try:
             return with_notes(self._build(change, header, request), request.notes)
         except AgentDevError as error:

@@ -191,3 +191,24 @@ def test_each_change_shows_its_commit_if_there_is_space() -> None:
     rows = text_after_keys(Committed(edited(b"a"), edited(b"b"), edited(b"c"), edited(b"x" * 62)), (80, 24)).splitlines()
     assert [row.split()[-1] for row in rows[3:6]] == ["0123456", "uncommitted", "c"]
     assert "fedcba9" not in rows[6]
+
+
+# Long paths
+
+LONG_PATHS = tuple(
+    b"services/billing-%b/src/main/java/com/example/InvoiceRepositoryImplementation.java" % one for one in (b"api", b"worker")
+)
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120])
+def test_long_paths_are_shown_in_full_in_the_summary_and_the_diff(columns: int) -> None:
+    source = FakeSession(*map(edited, LONG_PATHS))
+    summary = "".join(text_after_keys(source, (columns, 40), "A", "c").split())
+    assert all(path.decode() in summary for path in LONG_PATHS)
+    for number, path in enumerate(LONG_PATHS):
+        rows = text_after_keys(source, (columns, 40), *["n"] * number, "enter").splitlines()
+        assert path.decode() in "".join(row.rpartition("│")[2].strip() for row in rows)
+
+
+def test_a_path_that_fits_the_title_of_the_diff_is_not_repeated() -> None:
+    assert text_after_keys(FakeSession(edited(b"src/short.py")), (80, 24), "enter").count("short.py") == 1

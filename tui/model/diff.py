@@ -14,18 +14,21 @@ from tui.model.change_list import Section
 from tui.model.document import TAB_WIDTH, ChangePart, DiffOptions, DiffRow, Document, RowKind, Tone
 from tui.model.wrapping import wrap_rows
 from tui.text import labels
-from tui.text.cells import clean_text, wrap
+from tui.text.cells import clean_text, width, wrap
 
 MAX_LISTED_NAMES = 1000  # names listed for a heading
+_TITLE_CELLS = 36  # of the title next to the path
 
 
-def header_rows(change: Change, names: Sequence[str], cells: int, outcome: str = "") -> tuple[DiffRow, ...]:
+def header_rows(change: Change, names: Sequence[str], cells: int, outcome: str = "", path: str = "") -> tuple[DiffRow, ...]:
     """Return the header rows of a change, wrapped to a width. They do not depend on its content.
 
-    `names` are the changes that it requires, `outcome` is the outcome of its merge with yours.
+    `names` are the changes that it requires, `outcome` is the outcome of its merge with yours. `path` is only shown if the title,
+    which also has a position and a state, cuts it.
     """
     first = [labels.describe_kind(change), "ignored by git" if change.is_ignored else ""]
-    lines = [(Tone.DIM, " · ".join(filter(None, first)))]
+    lines = [(Tone.STRONG, path)] if width(clean_text(path)) > cells - _TITLE_CELLS else []
+    lines.append((Tone.DIM, " · ".join(filter(None, first))))
     if change.obstacle or change.conflict:
         lines.append((Tone.ERROR, f"{BLOCKED_SIGN} {describe_block(change)}"))
     if outcome:

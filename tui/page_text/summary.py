@@ -1,6 +1,7 @@
 """The summary page before a selection is applied: totals, and the changes in sections."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import zip_longest
 
 from agent_dev.diff.merge3 import LineMerge
 from agent_dev.fs.entry import FileType, Key
@@ -10,7 +11,7 @@ from tui.model import outcome, totals
 from tui.model.document import PageLine, Tone
 from tui.state import State
 from tui.text import labels
-from tui.text.cells import clean_text, crop_start, wrap
+from tui.text.cells import clean_text, wrap
 
 _INDENT = 6
 
@@ -110,8 +111,9 @@ class _Page:
     def _item(self, change: Change, description: str, tone: Tone) -> Iterator[PageLine]:
         sign = BLOCKED_SIGN if not change.is_clean else SIGNS[change.kind]
         risk = RISK_SIGN if change.risks else " "
-        name = crop_start(clean_text(display_path(change.key, self._roots)), self._cells - _INDENT)
-        yield PageLine(tone, f"  {sign}{risk} {name}")
+        name = wrap(clean_text(display_path(change.key, self._roots)), self._cells - _INDENT)
+        for part, start in zip_longest(name, (f"  {sign}{risk} ",), fillvalue=" " * (_INDENT - 1)):
+            yield PageLine(tone, start + part)
         for paragraph in description.split("\n") if description else ():
             for part in wrap(clean_text(paragraph), self._cells - _INDENT):
                 yield PageLine(Tone.DIM, " " * _INDENT + part)
