@@ -9,7 +9,7 @@ from time import monotonic
 from typing import ClassVar, Final
 
 from textual.app import App
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.events import Event as TextualEvent
 from textual.events import InputEvent, Paste
 from textual.events import Key as KeyEvent
@@ -36,7 +36,7 @@ from tui.effects import (
     ViewFile,
 )
 from tui.events import Event, LinesCounted, Resized, Result
-from tui.keys.bindings import REVIEW_BINDINGS
+from tui.keys.bindings import REVIEW_BINDINGS, SUSPEND
 from tui.keys.key_names import descriptions_by_binding, keys_by_binding
 from tui.model.tabs import Tab, TabEntry
 from tui.page_text import commits
@@ -102,7 +102,7 @@ class ReviewApp(App[None], inherit_bindings=False):
     ENABLE_COMMAND_PALETTE = False
     ALLOW_SELECT = False
     AUTO_FOCUS = None
-    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+z", "suspend_process", "suspend (fg resumes)", id="suspend")]
+    BINDINGS: ClassVar[list[BindingType]] = [SUSPEND]
 
     def __init__(self, source: ReviewedSession, settings: ScreenSettings = ScreenSettings()) -> None:  # noqa: B008  (a constant)
         has_alt_keys = any("alt+" in keys for keys in settings.keys.values())
@@ -169,6 +169,8 @@ class ReviewApp(App[None], inherit_bindings=False):
 
     def _send_to_prompt(self, event: KeyEvent | Paste, text: str) -> None:
         """Send a key to the prompt. Done here, so that a key typed ahead goes to the screen that follows the prompt."""
+        if isinstance(event, KeyEvent) and event.key == SUSPEND.key:
+            self.action_suspend_process()
         edit = prompt_event(event, text)
         if edit is not None:
             self.send(edit)

@@ -118,15 +118,22 @@ def test_columns_and_lines_in_the_environment_are_ignored() -> None:
         assert len(terminal.text().splitlines()) == 30
 
 
-def test_the_screen_can_be_suspended_and_resumed() -> None:
+@pytest.mark.parametrize(("key", "page"), [("", READY), ("?", "Keys"), ("q", "Quit without applying?"), ("f", "filter:")])
+def test_the_screen_can_be_suspended_and_resumed(key: str, page: str) -> None:
     with Shell(cwd=ROOT) as shell:
         shell.start(f"{sys.executable} -c '{REVIEW}'")
         shell.wait_for(is_ready)
         shell.keys("A")
         shell.wait_for("selected 7 of")
+        shell.send(key)
+        shell.wait_for(page)
         shell.keys("ctrl+z")
         shell.wait_prompt()
         shell.send("fg\n")
+        shell.wait_for(page)
+        if key:
+            shell.keys("escape")
+            shell.wait_for(lambda text: page not in text)
         shell.wait_for(lambda text: READY in text and "selected 7 of" in text)
         shell.keys("q")
         shell.wait_for("Quit without applying?")

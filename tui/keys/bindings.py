@@ -101,6 +101,9 @@ REVIEW_BINDINGS: dict[str, tuple[str, str, Event | None]] = {
     "cancel": ("escape", "cancel range or search; back; quit", EscapePressed()),
 }
 
+# A page over the review gets only its own keys, so it needs this binding of the application as well.
+SUSPEND = Binding("ctrl+z", "app.suspend_process", "suspend (fg resumes)", id="suspend")
+
 
 def review_bindings() -> list[BindingType]:
     """Return the bindings of the review screen, in the order of the help."""

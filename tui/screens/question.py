@@ -11,6 +11,7 @@ from textual.events import Resize
 from textual.screen import ModalScreen
 
 from tui.events import Answered, AnswerFocusMoved, Cancelled, Event
+from tui.keys.bindings import SUSPEND
 from tui.keys.key_names import hint_pieces, keys_by_binding
 from tui.model.document import PageLine, Tone
 from tui.state import WIDE_COLUMNS, State
@@ -22,13 +23,14 @@ Send = Callable[[Event], None]
 
 _YES_AND_NO = 2
 _SCROLLING = ("page.line.down page.line.up", "scroll")
-_SCROLL: list[BindingType] = [
+_COMMON: list[BindingType] = [
     Binding("j,down", "scroll(1)", "down", id="page.line.down"),
     Binding("k,up", "scroll(-1)", "up", id="page.line.up"),
     Binding("pagedown,ctrl+f,space", "scroll_page(1)", "page down", id="page.page.down"),
     Binding("pageup,ctrl+b", "scroll_page(-1)", "page up", id="page.page.up"),
     Binding("home,g", "scroll_edge(0)", "top", id="page.first"),
     Binding("end,G", "scroll_edge(1)", "end", id="page.last"),
+    SUSPEND,
 ]
 
 
@@ -37,7 +39,7 @@ class PageScreen(ModalScreen[None], inherit_bindings=False):
 
     frame_rows: ClassVar[int] = 4  # rows around the text: title, keys, two blank ones
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_SCROLL,
+        *_COMMON,
         Binding("escape,q,n,question_mark,f1,enter,ctrl+c,ctrl+q", "cancel", "back", id="page.back"),
     ]
 
@@ -112,7 +114,7 @@ class QuestionScreen(PageScreen, inherit_bindings=False):
 
     frame_rows: ClassVar[int] = 6
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_SCROLL,
+        *_COMMON,
         Binding("y", "answer(1)", "yes", id="question.yes"),
         Binding("n", "answer(0)", "no", id="question.no"),
         Binding("escape,q,ctrl+c,ctrl+q", "cancel", "back", id="question.back"),
@@ -152,7 +154,7 @@ class ResultScreen(QuestionScreen, inherit_bindings=False):
     """The result of a merge, and the question what to do with the rest of the session: two or three answers, no key for yes."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
-        *_SCROLL,
+        *_COMMON,
         Binding("escape,q,n,ctrl+c,ctrl+q", "answer(0)", "keep the rest", id="result.keep"),
         Binding("d", "answer(1)", "discard the rest", id="result.discard"),
         Binding("M", "answer(2)", "send the notes back", id="result.send"),
