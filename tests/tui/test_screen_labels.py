@@ -212,3 +212,12 @@ def test_long_paths_are_shown_in_full_in_the_summary_and_the_diff(columns: int) 
 
 def test_a_path_that_fits_the_title_of_the_diff_is_not_repeated() -> None:
     assert text_after_keys(FakeSession(edited(b"src/short.py")), (80, 24), "enter").count("short.py") == 1
+
+
+def test_a_conflict_file_without_an_edit_of_the_agents_is_partly_selected() -> None:
+    keys = ("f", *"models", "enter", "enter", "greater_than_sign")
+    whole = text_after_keys(Sample(), (120, 24), *keys)
+    assert ("[x]   ~  models.py" in whole, "[~]" in whole, "  selected" in whole) == (True, False, True)
+    part = text_after_keys(Sample(), (120, 24), *keys, "right_square_bracket", "space")
+    assert "left out" in part
+    assert ("[~]   ~  models.py" in part, "[~] ▾" in part, "  partly selected" in part) == (True, True, True)

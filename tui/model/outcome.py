@@ -11,6 +11,11 @@ def outcome_of(change: Change) -> MergeOutcome:
     return labels.outcome_of(change, is_agents=change.resolution is Resolution.AGENT and not change.is_from_commit)
 
 
+def has_left_out(merged: LineMerge | None, answers: Resolutions) -> bool:
+    """Return whether a resolution leaves out some of the agent's edits; the arguments are those of `describe_outcome`."""
+    return merged is not None and not merged.is_clean and merged.left_out(answers) > 0
+
+
 def describe_outcome(change: Change, merged: LineMerge | None, answers: Resolutions) -> str:
     """Describe the outcome of a change; `merged` is the three-way merge of its lines, None if it is not a merge of lines.
 

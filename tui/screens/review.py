@@ -80,7 +80,7 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
         with Horizontal(id="panes"):
             with Vertical(id="left"):
                 yield Bar(id="left-title", classes="pane-title")
-                yield ChangeList(self._state, self._source.roots)
+                yield ChangeList(self._state, self._source)
             with Vertical(id="right"):
                 yield Bar(id="right-title", classes="pane-title")
                 yield DiffView(self._state)
@@ -160,7 +160,8 @@ class ReviewScreen(Screen[None], inherit_bindings=False):
             return [Piece(f" {title} {number:,} of {count:,}" if number <= count else f" {title}: more", "accent")], ()
         if change is None:
             return (), ()
-        is_selected, is_part = change.key in state.selection, change.key in state.selection.partial
+        is_selected = change.key in state.selection
+        is_part = change_list.is_partly_selected(state, self._source, change.key)
         label = "partly selected " if is_part else "selected " if is_selected else "not selected " if change.is_clean else ""
         marker = Piece(label, "selected" if is_selected else Tone.DIM)
         starts = state.diff.document.hunk_rows

@@ -1,7 +1,8 @@
 """The list: checkboxes, signs, names, and line counts or a reason at the right edge; on other tabs, their entries."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
+from agent_dev.fs.entry import Key
 from agent_dev.overlay.changes import Change, ChangeKind
 from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, origin_name, path_text
 from tui.events import Pane
@@ -10,6 +11,7 @@ from tui.model.change_list import ChangeRow, Group, HeadingRow, NoteRow, Problem
 from tui.model.document import Tone
 from tui.model.note_rows import NOTE_SIGN
 from tui.model.tabs import Tab
+from tui.source import ReviewedSession
 from tui.state import State
 from tui.text.cells import clean_text, crop_start, crop_words, width
 from tui.widgets.paint import Piece, align_row
@@ -43,9 +45,9 @@ _TITLES = {
 class ChangeList(RowView):
     """The list of changes, or of the entries of another tab."""
 
-    def __init__(self, state: State, roots: Sequence[str]) -> None:
+    def __init__(self, state: State, source: ReviewedSession) -> None:
         super().__init__(id="changes")
-        self._state, self._roots = state, roots
+        self._state, self._source = state, source
 
     def show(self, state: State) -> None:
         """Draw a new state, unless everything displayed here is unchanged."""
@@ -89,7 +91,8 @@ class ChangeList(RowView):
         group = self._state.listing.groups[number]
         selected = self._state.selected_per_group[number]
         mark = "▸" if number in self._state.listing.closed else "▾"
-        is_part = bool(self._state.parts) and any(key in self._state.parts for key in group.keys)
+        partial = filter(self._is_part, (*self._state.parts, *self._state.resolutions))
+        is_part = any(number in self._state.listing.groups_of(key) for key in partial)
         is_all = (
             selected == group.mergeable_count and not is_part and all(key in self._state.selection for key in group.held_back)
         )
@@ -127,16 +130,15 @@ class ChangeList(RowView):
         if group.parent >= 0:
             return path.rpartition("/")[2] + "/"
         directory = path + "/" if path else ""
-        if group.root == 0 or group.root >= len(self._roots):
+        roots = self._source.roots
+        if group.root == 0 or group.root >= len(roots):
             return directory or "./"
-        return f"{self._roots[group.root].rstrip('/')}/{directory}"
+        return f"{roots[group.root].rstrip('/')}/{directory}"
 
     def _change(self, group: Group, change: Change, cells: int) -> list[Piece]:
         is_selected = change.key in self._state.selection
-        is_part = change.key in self._state.selection.partial
-        box = _box(
-            is_possible=change.is_clean and not self._blocked_by(change), is_all=is_selected and not is_part, is_some=is_selected
-        )
+        is_possible = change.is_clean and not self._blocked_by(change)
+        box = _box(is_possible=is_possible, is_all=is_selected and not self._is_part(change.key), is_some=is_selected)
         indent = "  " * group.depth
         sign = Piece(f" {'✓' if change.key in self._state.reviewed else ' '} {SIGNS[change.kind]}", _TONES[change.kind])
         risk = Piece(RISK_SIGN if change.risks else " ", Tone.RISK)
@@ -151,6 +153,9 @@ class ChangeList(RowView):
             left = space - sum(width(piece.text) for piece in right)
         origin = [] if group.section is Section.RENAMED else _origin(change, left - width(name))
         return align_row([Piece(indent), box, sign, risk, Piece(" "), Piece(name, tone), *origin], right, cells)
+
+    def _is_part(self, key: Key) -> bool:
+        return is_partly_selected(self._state, self._source, key)
 
     def _commit(self, change: Change) -> list[Piece]:
         """Return the short id of a change's commit; nothing if the session has no commits."""
@@ -177,6 +182,13 @@ class ChangeList(RowView):
         pieces += [Piece(f" +{count.insertions:,}", Tone.ADDED)] if count.insertions else []
         pieces += [Piece(f" -{count.deletions:,}", Tone.REMOVED)] if count.deletions else []
         return [*pieces, Piece(" ")] if pieces else []
+
+
+def is_partly_selected(state: State, source: ReviewedSession, key: Key) -> bool:
+    """Return whether only a part of a change is selected: some lines, or a resolution without some of the agent's edits."""
+    answers = state.resolutions.get(key, ())
+    is_left_out = bool(answers) and outcome.has_left_out(source.line_merge(key), answers)
+    return key in state.selection and (key in state.selection.partial or is_left_out)
 
 
 def _label(group: Group, change: Change) -> str:
