@@ -49,10 +49,11 @@ class ViewFile:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """Find the first of some changes whose rows contain a text; results in SearchFinished."""
+    """Find the first of some changes whose rows, with these options, contain a text; results in SearchFinished."""
 
     text: str
     keys: tuple[Key, ...]
+    options: DiffOptions
 
 
 @dataclass(frozen=True, slots=True)

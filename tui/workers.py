@@ -41,7 +41,7 @@ from tui.events import (
     SearchFinished,
 )
 from tui.model import conflict, diff, outcome
-from tui.model.document import DiffOptions, DiffRow, Document
+from tui.model.document import DiffRow, Document
 from tui.model.note_rows import with_notes
 from tui.model.syntax import highlight
 from tui.source import OperationResult, ReviewedSession
@@ -178,8 +178,8 @@ class Worker:
         match effect:
             case Resolve(key, answers):
                 self._report(self._resolved(key, self._source.resolve(key, answers), self._describe_resolved(key, answers)))
-            case Search(text, keys):
-                self._search(text, keys)
+            case Search():
+                self._search(effect)
             case AssessRisks(keys):
                 self._report(RisksAssessed(self._source.assess_risks(keys)))
             case CountDeletions(selection):
@@ -242,12 +242,12 @@ class Worker:
 
         return report
 
-    def _search(self, text: str, keys: tuple[Key, ...]) -> None:
-        for key in keys:
+    def _search(self, effect: Search) -> None:
+        for key in effect.keys:
             if self._stopped.is_set():
                 return
-            document = self.build_document(LoadDiff(key, DiffOptions()), ())
-            row = next((at for at in range(len(document.rows)) if row_contains(document, at, text)), -1)
+            document = self.build_document(LoadDiff(key, effect.options), ())
+            row = next((at for at in range(len(document.rows)) if row_contains(document, at, effect.text)), -1)
             if row >= 0:
                 self._report(SearchFinished(key, row))
                 return

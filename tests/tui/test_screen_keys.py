@@ -117,6 +117,15 @@ def test_a_match_far_down_in_a_diff_is_shown() -> None:
     assert "line 150" in shown
 
 
+def test_a_search_finds_the_row_of_the_shown_diff_and_no_path() -> None:
+    old, new = (b"".join(b"%b %d\n" % (side, number) for number in range(40)) for side in (b"old", b"new"))
+    paths = [b"long/%b/needle/needle/needle/needle/needle/needle/%d.py" % (b"x" * 40, number) for number in range(2)]
+    source = FakeSession(*map(edited, paths), contents={paths[1]: (old, new.replace(b"new 30", b"needle"))})
+    for view in ((), ("s",)):
+        shown = text_after_keys(source, (80, 24), *view, "slash", *"needle", "enter").splitlines()
+        assert [line.split()[-1] for line in shown if line.startswith("▌")] == ["needle"]
+
+
 # The mouse
 
 

@@ -27,8 +27,10 @@ def header_rows(change: Change, names: Sequence[str], cells: int, outcome: str =
     which also has a position and a state, cuts it.
     """
     first = [labels.describe_kind(change), "ignored by git" if change.is_ignored else ""]
-    lines = [(Tone.STRONG, path)] if width(clean_text(path)) > cells - _TITLE_CELLS else []
-    lines.append((Tone.DIM, " · ".join(filter(None, first))))
+    shown, paths = clean_text(path), list[DiffRow]()
+    if width(shown) > cells - _TITLE_CELLS:
+        paths = [DiffRow(RowKind.TEXT, Tone.STRONG, part, is_path=True) for part in wrap(shown, cells)]
+    lines = [(Tone.DIM, " · ".join(filter(None, first)))]
     if change.obstacle or change.conflict:
         lines.append((Tone.ERROR, f"{BLOCKED_SIGN} {describe_block(change)}"))
     if outcome:
@@ -36,7 +38,7 @@ def header_rows(change: Change, names: Sequence[str], cells: int, outcome: str =
     lines += [(Tone.RISK, f"{RISK_SIGN} {risk.why} ({risk.rule})") for risk in change.risks]
     if names:
         lines.append((Tone.DIM, f"requires {', '.join(names)}"))
-    return tuple(DiffRow(RowKind.TEXT, tone, part) for tone, line in lines for part in wrap(clean_text(line), cells))
+    return (*paths, *(DiffRow(RowKind.TEXT, tone, part) for tone, line in lines for part in wrap(clean_text(line), cells)))
 
 
 def part_rows(change: Change, *, has_lines: bool) -> tuple[DiffRow, ...]:

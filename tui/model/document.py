@@ -54,6 +54,7 @@ class DiffRow:
 
     `wrap_index`: index of the row in a wrapped line. `cells`: contents of the three columns of a conflict; a stacked row has one
     of them, and its label as text. `is_applied`: for the heading of an edit that a merge can leave out, whether it is applied.
+    `is_path`: a part of the path above the diff.
     """
 
     kind: RowKind
@@ -66,6 +67,7 @@ class DiffRow:
     part: ChangePart | None = None
     cells: tuple[bytes | None, bytes | None, bytes | None] = (None, None, None)
     is_applied: bool | None = None
+    is_path: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -180,12 +180,14 @@ def search_changes(state: State, by: int) -> Transition:
     if by < 0:
         order = [*range(state.cursor - 1, -1, -1), *range(len(rows) - 1, state.cursor - 1, -1)]
     keys = tuple(one.key for one in map(rows.__getitem__, order) if isinstance(one, ChangeRow))
-    return replace(state, message=f"searching for {state.search} …"), (Search(state.search, keys),)
+    return replace(state, message=f"searching for {state.search} …"), (Search(state.search, keys, state.diff_options),)
 
 
 def row_contains(document: Document, row: int, needle: str) -> bool:
-    """Return whether a row contains the searched text, ignoring case."""
+    """Return whether a row contains the searched text, ignoring case. The path above a diff is not searched."""
     one = document.rows[row]
+    if one.is_path:
+        return False
     texts: list[str | bytes] = [one.text, *(cell for cell in one.cells if cell)]
     texts += [document.old_lines[one.old_line]] if one.old_line >= 0 else []
     texts += [document.new_lines[one.new_line]] if one.new_line >= 0 and one.new_line < len(document.new_lines) else []
