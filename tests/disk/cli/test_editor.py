@@ -78,6 +78,17 @@ def test_an_edit_that_leaves_conflict_markers_is_continued(tmp_path: Path, finis
     assert shown[1].startswith("by hand\n")
 
 
+def test_an_unfinished_text_is_not_used_after_the_users_file_changed(tmp_path: Path, finish_one: dict[str, str]) -> None:
+    """It lacks what the user has written since."""
+    editor = ConflictEditor()
+    for yours in (YOURS, b"y1\n\nlater\n"):
+        with pytest.raises(UsageError):
+            editor.edit(KEY, merge_lines(BASE, yours, AGENT), finish_one, None)
+    shown = (tmp_path / "seen").read_text().split("--\n")
+    assert [text.count("<<<<<<<") for text in shown[:-1]] == [2, 2]
+    assert "later" in shown[1]
+
+
 def test_an_unfinished_text_is_dropped_when_the_conflict_is_resolved(tmp_path: Path, finish_one: dict[str, str]) -> None:
     base, agent = {b"f": Node(FileType.FILE, BASE)}, {b"f": Node(FileType.FILE, AGENT)}
     with EndedSession(tmp_path, base, trees.upper_of(base, agent)) as session:
