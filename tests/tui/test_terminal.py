@@ -1,15 +1,20 @@
 """The review screen on a real pty: it restores the terminal however it ends, and drops keys typed before its first paint."""
 
+import errno
 import io
 import os
 import re
 import signal
 import sys
+import termios
 from pathlib import Path
+from unittest import mock
 
 import pytest
+from textual.drivers.linux_driver import LinuxDriver
 
 from tests.harness.terminal import Shell, Terminal
+from tui.terminal.driver import WakeableDriver
 from tui.terminal.terminal_setup import can_show_screen
 
 ROOT = Path(__file__).parents[2]
@@ -91,6 +96,37 @@ def test_a_closed_window_ends_the_screen() -> None:
         terminal.wait_for("all safe changes selected")
         terminal.hang_up()
         terminal.wait_exit()
+
+
+# The kernel sends SIGCONT after SIGHUP: here, while the handler of SIGHUP ends the screen.
+CONTINUED = """
+import signal
+from tui.app import ReviewApp
+close = ReviewApp._close
+def continued(*args, **more):
+    signal.raise_signal(signal.SIGCONT)
+    close(*args, **more)
+ReviewApp._close = continued
+"""
+
+
+def test_a_closed_window_ends_the_screen_that_the_kernel_continues() -> None:
+    with Terminal([sys.executable, "-c", CONTINUED + PROGRAM], cwd=ROOT) as terminal:
+        terminal.wait_for(is_ready)
+        terminal.hang_up()
+        terminal.wait_exit()
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EIO, "gone"), termios.error(errno.EIO, "gone")], ids=["OSError", "termios"])
+def test_continuing_without_a_terminal_is_no_error(monkeypatch: pytest.MonkeyPatch, error: Exception) -> None:
+    """In the handler of SIGHUP, which the handler of SIGCONT may interrupt, an error would let the program run forever."""
+    restarted = mock.Mock(side_effect=error)
+    monkeypatch.setattr(LinuxDriver, "_sigcont_application", restarted)
+    driver = object.__new__(WakeableDriver)
+    driver._is_starting = driver._must_restart = False
+    driver._sigcont_application()
+    driver._sigcont_application()
+    assert restarted.call_count == 2
 
 
 def test_keys_typed_before_the_screen_opens_do_nothing() -> None:

@@ -3,6 +3,7 @@
 import os
 import select
 import selectors
+import termios
 from contextlib import suppress
 from threading import Thread
 from types import SimpleNamespace
@@ -65,7 +66,11 @@ class WakeableDriver(LinuxDriver):
             names.update(original)
 
     def _sigcont_application(self, *_: Any) -> None:
-        """Restart the screen at each SIGCONT, but never twice at a time: after `fg` the parent process sends a second one."""
+        """Restart the screen at each SIGCONT, but never twice at a time: after `fg` the parent process sends a second one.
+
+        The kernel sends one after the SIGHUP of a closed window, too. An error then would end the handler of SIGHUP, during which
+        this one may run, and with it nothing would end the screen.
+        """
         if self._is_starting:
             self._must_restart = True
             return
@@ -74,6 +79,8 @@ class WakeableDriver(LinuxDriver):
             while self._must_restart:
                 self._must_restart = False
                 super()._sigcont_application()
+        except (OSError, termios.error):
+            pass  # there is no terminal any more
         finally:
             self._is_starting = False
 
