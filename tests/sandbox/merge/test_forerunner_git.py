@@ -23,7 +23,7 @@ PLANTS = {
 def test_nothing_planted_in_the_git_directory_is_applied(world: World, script: str) -> None:
     before = picture(world.repo / ".git", without="")
     world.agent(f"OUT={world.outside}\n{script}\necho new >new")
-    world.merge_all()
+    world.merge_all(code=int(script == PLANTS["an embedded git dir"]))  # of all these, only this one is a change, and left
     assert world.read("new") == "new\n"
     assert picture(world.repo / ".git", without="") == before
     assert not (world.repo / "src" / ".git").exists()
