@@ -3,6 +3,9 @@
 import os
 from collections.abc import Sequence
 
+from agent_dev.errors import Refused
+from agent_dev.git.repository import find_location
+
 
 def undo_command(roots: Sequence[str], merge_id: str) -> str:
     """Return the command that undoes the newest merge of a session with these roots: with its id, if they are not here."""
@@ -15,13 +18,8 @@ def redo_command(roots: Sequence[str], merge_id: str) -> str:
 
 
 def _is_here(roots: Sequence[str]) -> bool:
-    """Return whether the current directory belongs to one of the roots, and not to a repository in it."""
+    """Return whether a command that is typed in the current directory is about one of the roots."""
     try:
-        folder = os.getcwd()
-    except OSError:
-        return False  # it was removed
-    while folder not in roots:
-        if os.path.lexists(f"{folder}/.git") or folder == "/":
-            return False
-        folder = os.path.dirname(folder)
-    return True
+        return find_location(os.getcwd()).root in roots
+    except (Refused, OSError):
+        return False  # in a bare repository, or a directory that was removed
