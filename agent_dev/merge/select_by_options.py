@@ -194,10 +194,10 @@ def not_resolvable(review: Review, change: Change) -> UsageError:
     message = f"{_shown(change.key)}: {change.conflict}"
     if possible_sides(review, change.key):
         return UsageError(message=f"{message}; only one side can be applied", hint="resolve it with yours or agent")
-    return UsageError(message=message, hint=describe_way_out(review, change.key))
+    return UsageError(message=message, hint=resolution_hint(review, change.key))
 
 
-def describe_way_out(review: Review, key: Key) -> str:
+def resolution_hint(review: Review, key: Key) -> str:
     """Return what the user can do about a conflict that no side resolves."""
     folder = Key(key.root, key.path.rpartition(b"/")[0])
     found = review.real_trees[key.root].entry_at(folder.path, attributes=False) if folder.path else None

@@ -56,7 +56,7 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     for left in result.conflicts:
         print_line(f"conflict: {visible(display_path(left.key, roots))}: {visible(left.reason)}; your version is kept")
     if result.conflicts and not (is_restore and is_dry):  # its session is removed
-        _print_ways_out(result.conflicts, review)
+        _print_resolution_hints(result.conflicts, review)
     if result.conflicts and is_restore:
         print_line("in a restore `yours` is the current version, `agent` the one before the run")
     print_first(
@@ -72,7 +72,7 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     _print_total(result, review, is_dry=is_dry)
 
 
-def _print_ways_out(conflicts: Sequence[SkippedChange], review: Review) -> None:
+def _print_resolution_hints(conflicts: Sequence[SkippedChange], review: Review) -> None:
     """Print how the conflicts can be resolved: each by some of the sides, or by a change of the real tree."""
     found = {select_by_options.possible_sides(review, one.key) for one in conflicts} - {()}
     if ways := ["|".join(sides) for sides in sorted(found, key=len)]:
@@ -80,7 +80,7 @@ def _print_ways_out(conflicts: Sequence[SkippedChange], review: Review) -> None:
         only = f" (whole files: {ways[0]})" if len(ways) > 1 else ""
         print_line(f"resolve conflicts: agent-dev merge {label} --resolve PATH={ways[-1]}{only}")
     others = [one.key for one in conflicts if not select_by_options.possible_sides(review, one.key)]
-    for hint in dict.fromkeys(select_by_options.describe_way_out(review, key) for key in others[:_FEW]):
+    for hint in dict.fromkeys(select_by_options.resolution_hint(review, key) for key in others[:_FEW]):
         print_line(f"hint: {visible(hint)}")
 
 

@@ -203,7 +203,7 @@ def test_resolving_edit_against_deletion_can_restore_the_file(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("how", ConflictSide)
-def test_a_change_below_a_file_names_the_way_out(tmp_path: Path, how: ConflictSide) -> None:
+def test_the_hint_of_a_change_below_a_file_tells_how_to_resolve_it(tmp_path: Path, how: ConflictSide) -> None:
     marks = [UpperEntry(b"p", Node(DIRECTORY, b"", 0o755)), UpperEntry(b"p/q", file(b"q"))]
     request = SelectionRequest(resolutions=((Key(0, b"p/q"), how),))
     with EndedSession(tmp_path, {b"x": file(b"x")}, marks) as one:
