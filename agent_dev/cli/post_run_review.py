@@ -5,6 +5,8 @@ After any review, do what the user wants with the rest of the session: keep it, 
 
 from contextlib import closing
 
+from agent_dev.agent_git import commits
+from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.cli import review_notes
 from agent_dev.cli.console import guard, is_quiet, notify, warn
 from agent_dev.cli.render import changes
@@ -51,6 +53,7 @@ def _offer(outcome: RunOutcome, request: RunRequest) -> None:
             end = frontend.review_session(review, context)
             _finish_checkpoint(outcome)
             automatic.clean_after_merge(context)
+            outcome = _with_undecided_commits(outcome, review.record, request.environ)
         elif not is_quiet():
             changes.print_summary(review, len(review.folded.changes), outcome.commits)
         if review.record.get("state") == store.MERGED:
@@ -65,6 +68,17 @@ def _offer(outcome: RunOutcome, request: RunRequest) -> None:
         store.unlock_session(outcome.session)
     automatic.clean_if_due(context)
     end_session(end, outcome.session.id, context, request.options)
+
+
+def _with_undecided_commits(outcome: RunOutcome, record: store.Record, environ: dict[str, str]) -> RunOutcome:
+    """Return the outcome with the number of commits that the user has neither imported nor declined."""
+    if not outcome.commits:
+        return outcome
+    try:
+        left = sum(len(commits.list_undecided(one, environ)) for one in list_repositories(outcome.session, record))
+    except AgentDevError:
+        return outcome  # `agent-dev commits` reports the error
+    return outcome.replace(commits=left, refs=outcome.refs if left else 0)
 
 
 def _print_notices(outcome: RunOutcome) -> None:

@@ -78,6 +78,22 @@ def test_one_commit_of_two_is_imported(shop: AgentDev, repo: Path) -> None:
     assert "return 100" not in (repo / "code.py").read_text()
 
 
+@pytest.mark.parametrize(("choice", "rest"), [("space", "2 commits; import: merge --commits"), ("A", "")])
+def test_commits_imported_after_a_run_no_longer_count_as_waiting(shop: AgentDev, choice: str, rest: str) -> None:
+    commit = "git add {0}.py; git commit -qm {0}"
+    script = "; ".join(f"echo new >{name}.py; {commit.format(name)}" for name in ("one", "two", "three"))
+    with session(shop, "--", "sh", "-c", script, rows=24, cols=120) as terminal:
+        terminal.wait_for("c apply")
+        terminal.wait_quiet()
+        terminal.keys("2")
+        terminal.wait_for("+ three.py")
+        terminal.keys(choice, "c")
+        terminal.wait_for("onto your branch")
+        confirm(terminal, "agent-dev undo")
+        waiting = [line.strip() for line in terminal.text().splitlines() if "import: merge --commits" in line]
+    assert [line[-len(rest) :] for line in waiting] == [rest] * bool(rest)
+
+
 def test_commits_imported_as_a_branch_leave_the_files_unchanged(shop: AgentDev, repo: Path) -> None:
     committed(shop)
     head = shop.git("rev-parse", "HEAD")
