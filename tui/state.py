@@ -225,7 +225,7 @@ class State:
         """Diff options for the current width and display options."""
         options = self.display_options
         return DiffOptions(
-            self.diff_columns - 1,
+            self.diff_columns - 2,  # without those of the cursor and of the scroll bar
             options.is_split,
             options.context,
             options.hides_whitespace,

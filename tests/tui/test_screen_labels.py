@@ -210,6 +210,12 @@ def test_long_paths_are_shown_in_full_in_the_summary_and_the_diff(columns: int) 
         assert path.decode() in "".join(row.rpartition("│")[2].strip() for row in rows)
 
 
+def test_a_wrapped_path_is_not_covered_by_the_scroll_bar() -> None:
+    path = "x" * 150
+    source = FakeSession(edited(path.encode()), contents={path.encode(): (b"", b"line\n" * 100)})
+    assert path in "".join(text_after_keys(source, (60, 24), "enter").split())
+
+
 def test_a_path_that_fits_the_title_of_the_diff_is_not_repeated() -> None:
     assert text_after_keys(FakeSession(edited(b"src/short.py")), (80, 24), "enter").count("short.py") == 1
 
