@@ -379,14 +379,21 @@ def _reconciled(review: Review, change: Change, state: interpret.ComparedEntries
     if found is None:
         why = _replace_conflict(real, change.key.path, state) if _replaces_directory(change) else ""
         return replace(change, conflict=why) if why else change
-    if interpret.incomparable_reason(change, state) or change.kind is ChangeKind.RETYPED:
+    now = real.entry_at(change.key.path)
+    if interpret.incomparable_reason(change, state) or _retypes_directory(change, now):
         return replace(change, conflict=found)
     from agent_dev.merge.reconcile import reconcile_change  # rarely needed: most changes do not conflict
 
-    fit_result = reconcile_change(change, real.entry_at(change.key.path), _sides(review, change, real))
+    fit_result = reconcile_change(change, now, _sides(review, change, real))
     if fit_result.change is not None:
         review.reconciliations[change.key] = fit_result
     return fit_result.change
+
+
+def _retypes_directory(change: Change, now: Entry | None) -> bool:
+    """Return whether a change of the type concerns a directory, whose entries are changes of their own."""
+    entries = (change.before, change.after, now)
+    return change.kind is ChangeKind.RETYPED and any(one is not None and one.type is FileType.DIRECTORY for one in entries)
 
 
 def _has_other_attributes(change: Change, real: dir_tree.Tree) -> bool:
