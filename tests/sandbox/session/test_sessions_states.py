@@ -177,20 +177,21 @@ def test_the_patch_of_a_session_can_be_piped_into_its_merge(agent_dev: AgentDev)
     assert (agent_dev.repo / "new").read_text() == "new\n"
 
 
-def test_a_session_opened_by_another_agent_dev_is_not_reported_as_running(agent_dev: AgentDev) -> None:
-    agent_dev("--", "touch", "new")
+@pytest.mark.parametrize("words", [("status",), ("diff",), ("commits",), ("commits", "--patch"), ("merge", "--html", "-")])
+def test_a_session_on_another_screen_can_be_read_but_not_changed(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    agent_dev.do("--no-merge", "--", "sh", "-c", "echo new >new; git add new; git commit -qm Add")
     [folder] = (agent_dev.state / "sessions").iterdir()
+    usual = agent_dev.do(*words)
     fd = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
-        done = agent_dev("status")
-        assert (done.returncode, done.stderr.splitlines()[0]) == (
-            1,
-            f"agent-dev: session {folder.name} is open in another agent-dev",
-        )
+        busy = f"agent-dev: session {folder.name} is open in another agent-dev"
+        done, refused = agent_dev(*words), agent_dev("merge", "--all")
     finally:
         os.close(fd)
-    assert agent_dev("status").returncode == 0
+    assert (done.returncode, done.stderr.splitlines()[0]) == (0, f"{busy}; this is a snapshot")
+    assert done.stdout == usual
+    assert (refused.returncode, refused.stderr.splitlines()[0]) == (1, busy)
 
 
 def test_a_session_that_cannot_be_searched_hides_no_other(agent_dev: AgentDev) -> None:

@@ -2,7 +2,7 @@
 
 from contextlib import closing
 
-from agent_dev.cli.commands.open_session import find_with_commits, locked_session
+from agent_dev.cli.commands.open_session import find_with_commits, locked_if_free
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.commits.prefetch import start_queries
 from agent_dev.config.options import RunOptions
@@ -28,19 +28,17 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         return _print_patches(named, context, args.patch, as_json=args.json)
     if args.decline is not None:
         return _decline(named, context, args.decline, as_json=args.json)
-    if named.state == store.RUNNING:
-        return _print_running(named, context, as_json=args.json)
-    with (
-        locked_session(named) as session,
-        start_queries(session, store.read_record(session), context.environ) as queries,
-    ):
-        # Imported while git runs: opening the review and printing need far more modules than querying git.
-        from agent_dev.cli.render import commits as output
-        from agent_dev.commits.report import finish_report
-        from agent_dev.merge.review import open_review
+    with locked_if_free(named) as session:
+        if session is None:
+            return _print_snapshot(named, context, as_json=args.json)
+        with start_queries(session, store.read_record(session), context.environ) as queries:
+            # Imported while git runs: opening the review and printing need far more modules than querying git.
+            from agent_dev.cli.render import commits as output
+            from agent_dev.commits.report import finish_report
+            from agent_dev.merge.review import open_review
 
-        with closing(open_review(session, context.environ, with_risks=False)) as review:
-            output.print_commits([finish_report(review, one) for one in queries], session.id, as_json=args.json)
+            with closing(open_review(session, context.environ, with_risks=False)) as review:
+                output.print_commits([finish_report(review, one) for one in queries], session.id, as_json=args.json)
     return SUCCESS
 
 
@@ -71,11 +69,8 @@ def _print_patches(named: ListedSession, context: CommandContext, wanted: str, *
         with start_queries(named.session, record, context.environ) as queries:
             return [found for one in queries for found in read_patches(one, wanted)]
 
-    if named.state == store.RUNNING:
-        found = running_session.retry_while_changing(named.session, read)
-    else:
-        with locked_session(named):
-            found = read()
+    with locked_if_free(named) as session:
+        found = read() if session is not None else running_session.retry_while_changing(named.session, read)
     if wanted and not found:
         raise UsageError(message=f"the session has no commit {wanted}", hint="agent-dev commits lists them")
     with pager.open_output(context.environ) as shown:
@@ -84,9 +79,8 @@ def _print_patches(named: ListedSession, context: CommandContext, wanted: str, *
     return SUCCESS
 
 
-def _print_running(named: ListedSession, context: CommandContext, *, as_json: bool) -> int:
-    """Print the commits of a running session; more may follow."""
-    from agent_dev.cli.commands.review.open_review import warn_running
+def _print_snapshot(named: ListedSession, context: CommandContext, *, as_json: bool) -> int:
+    """Print the commits of a session that is running or open elsewhere; more may follow."""
     from agent_dev.cli.render import commits as output
     from agent_dev.commits.report import CommitReport, create_reports
     from agent_dev.merge import running_session  # deferred as above
@@ -95,8 +89,6 @@ def _print_running(named: ListedSession, context: CommandContext, *, as_json: bo
         with running_session.open_during(named.session, context.environ) as review:
             return create_reports(review)
 
-    warn_running(named)
-    output.print_commits(
-        running_session.retry_while_changing(named.session, read), named.session.id, as_json=as_json, is_running=True
-    )
+    reports = running_session.retry_while_changing(named.session, read)
+    output.print_commits(reports, named.session.id, as_json=as_json, is_running=named.state == store.RUNNING)
     return SUCCESS
