@@ -22,7 +22,7 @@ def locked_session(one: ListedSession) -> Iterator[store.Session]:
 
 @contextmanager
 def locked_if_free(one: ListedSession) -> Iterator[store.Session | None]:
-    """Lock a session; unlock it at the end. Yield None, with a notice, if it is running or open elsewhere: read a snapshot then."""
+    """Lock a session, or yield None, with a notice, if it is running or open elsewhere: then only a snapshot can be read."""
     try:
         session = session_access.lock_ended(one).session if one.state != store.RUNNING else None
     except SessionBusy as busy:
