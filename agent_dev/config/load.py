@@ -144,13 +144,15 @@ def remembered_path(home: str, environ: dict[str, str], profile: str) -> str:
 
 
 def settings_paths(home: str, environ: dict[str, str], explicit: str = "") -> tuple[str, ...]:
-    """Return all paths of settings, links resolved: the directory, each file in it, `explicit`, our package and our Python."""
+    """Return all paths of settings, links resolved: the directory, each file in it, `explicit`, our packages and our Python."""
     folder = config_folder(home, environ)
     files = [f"{parent}/{name}" for parent, _, names in os.walk(folder) for name in names]
     own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    python = (sys.prefix,) if sys.prefix != sys.base_prefix else ()  # our virtual environment
+    programs = (own, f"{os.path.dirname(own)}/tui", profiles_folder())
+    python = [os.path.dirname(os.__file__), *filter(None, [sys.executable])]
+    python += [sys.prefix] if sys.prefix != sys.base_prefix else []  # our virtual environment
     explicit = explicit or environ.get("AGENT_DEV_CONFIG", "")
-    paths = (folder, *files, *((expand(explicit, home),) if explicit else ()), own, profiles_folder(), *python)
+    paths = (folder, *files, *((expand(explicit, home),) if explicit else ()), *programs, *python)
     return tuple(dict.fromkeys(map(os.path.realpath, paths)))
 
 

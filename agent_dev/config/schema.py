@@ -136,6 +136,14 @@ def _fields(
     return fields
 
 
+def _check_ssh(found: CheckResults, key: str, node: Node) -> tuple[tuple[str, object], ...] | None:
+    fields = tuple(_fields(found, node, _SSH, {}, f"{key}.").items())
+    if fields or found.problems:
+        return fields
+    found.add_problem(node, key, "is empty: set hosts, keys or sign_git, or remove it")  # () would mean no filter
+    return None
+
+
 _ONLY_PROFILE = ("about", "agent", "command", "extends", "install")
 _CHECKPOINTS = ("checkpoint_minutes", "keep_checkpoints", "keep_checkpoints_days", "keep_checkpoints_mib")
 _ONLY_CONFIG = (
@@ -190,7 +198,7 @@ _BOTH: "dict[str, Check]" = {
     "overlay": list_of(check_path),
     "mask": list_of(check_line),
     "share": list_of(one_of(SHARES)),
-    "ssh": lambda found, key, node: tuple(_fields(found, node, _SSH, {}, f"{key}.").items()),
+    "ssh": _check_ssh,
     "merge": check_flag,
     "policy": check_line,
     "clipboard": check_flag,

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 else:
     SharedSocket = object
 
+_AGENT_HOME = "the agent home"
+
 
 def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_command: bool = True) -> PreparedRun:
     """Decide everything for a run. Raises AgentDevError; only caches are created.
@@ -296,12 +298,12 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
         home=prepared.machine.home,
         own_directories=(
             ("the state directory", prepared.store.path),
-            ("the agent home", prepared.agent_home),
+            (_AGENT_HOME, prepared.agent_home),
             ("the cache", prepared.cache_folder),
         ),
         mounts=_mounts(),
         git_dirs=_git_dirs(prepared),
-        trusted_files=_trusted_files(prepared, request) if prepared.rw or is_direct else (),
+        trusted_files=load.settings_paths(prepared.machine.home, request.environ, request.options.config),
     )
     label = "the repository" if prepared.location.git else "the directory"
     wanted = (
@@ -309,6 +311,7 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
         *(unsafe_paths.RequestedPath("--overlay", path, is_root=True) for path in prepared.overlays),
         *(unsafe_paths.RequestedPath("--ro", path) for path in prepared.ro),
         *(unsafe_paths.RequestedPath("--rw", path, is_writable=True) for path in prepared.rw),
+        unsafe_paths.RequestedPath(_AGENT_HOME, prepared.agent_home, is_writable=True),
     )
     refusal = unsafe_paths.refusal_reason(wanted, protected)
     if refusal:
@@ -319,10 +322,6 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
     repository.refuse_embedded_git_dir(prepared.location)
     _refuse_owner(prepared)
     _refuse_reftables(prepared, request.environ)
-
-
-def _trusted_files(prepared: PreparedRun, request: RunRequest) -> tuple[str, ...]:
-    return load.settings_paths(prepared.machine.home, request.environ, request.options.config)
 
 
 def _refuse_reftables(prepared: PreparedRun, environ: dict[str, str]) -> None:

@@ -41,6 +41,8 @@ def _refusal_of(request: RequestedPath, protected: ProtectedPaths) -> tuple[str,
     if request.path == protected.home and request.is_root:
         return f"{request.label} is your home directory", "run it in a repository or another directory below it"
     for name, own in protected.own_directories:
+        if name == request.label:
+            continue
         if is_below(own, request.path):
             return f"{request.label} {request.path} contains {name} ({own})", f"use a smaller directory, or move {name}"
         if is_below(request.path, own):
@@ -56,7 +58,7 @@ def _trusted_files(request: RequestedPath, protected: ProtectedPaths) -> tuple[s
     if trusted is None:
         return None
     message = f"{request.label} {request.path} would let the agent write to {trusted}, which agent-dev trusts"
-    return message, "use a smaller directory"
+    return message, "use another or a smaller directory"
 
 
 def _git_dir(request: RequestedPath, protected: ProtectedPaths) -> tuple[str, str] | None:

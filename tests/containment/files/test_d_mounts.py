@@ -1,5 +1,7 @@
 """CONTAINMENT D: mounts, the environment, and what persists between sessions."""
 
+import itertools
+import os
 import sys
 from pathlib import Path
 from typing import Any
@@ -105,7 +107,7 @@ def test_d08_nested_repository_home_and_state_are_refused(agent_dev: AgentDev, t
     assert not (agent_dev.repo / "inside").exists()
 
 
-@row("write agent-dev's settings or program in a directory that the agent may write directly", "refused with 125")
+@row("write agent-dev's settings, program or state in a directory that the agent may write directly", "refused with 125")
 def test_d08_agent_dev_settings_and_program_are_never_written_directly(agent_dev: AgentDev, tmp_path: Path) -> None:
     config, dotfiles = tmp_path / "config/agent-dev", agent_dev.home / "dotfiles"
     config.mkdir(parents=True)
@@ -113,10 +115,15 @@ def test_d08_agent_dev_settings_and_program_are_never_written_directly(agent_dev
     (dotfiles / "agent-dev.yaml").write_text("net: none\n")
     (config / "config.yaml").symlink_to(dotfiles / "agent-dev.yaml")
     program = Path(load.__file__).parents[1]
-    for place in (config, config.parent, dotfiles, program, program / "sandbox", Path(sys.prefix)):
-        done = agent_dev("--rw", place, "--", "touch", place / "planted")
-        assert (done.returncode, "which agent-dev trusts" in done.stderr) == (125, True), place
+    python = Path(os.__file__).parent
+    trusted = (config, config.parent, dotfiles, program, program / "sandbox", program.parent / "tui", Path(sys.prefix), python)
+    for place, option in itertools.product(trusted, ("--rw", "--home")):
+        done = agent_dev(option, place, "--", "sh", "-c", f"touch {place}/planted ~/planted")
+        assert (done.returncode, "which agent-dev trusts" in done.stderr) == (125, True), (option, place)
         assert not (place / "planted").exists()
+    for place in (agent_dev.state, agent_dev.state / "sessions", agent_dev.state.parent):
+        done = agent_dev("--home", place, "--", "touch", "planted")
+        assert (done.returncode, "the state directory" in done.stderr) == (125, True), place
     done = agent_dev("run", "--direct", "--", "touch", "planted", cwd=dotfiles)
     assert (done.returncode, list(dotfiles.iterdir())) == (125, [dotfiles / "agent-dev.yaml"]), done.stderr
     assert agent_dev("--", "true", cwd=dotfiles).returncode == 0  # allowed with an overlay: its changes need a merge

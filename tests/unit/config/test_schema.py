@@ -73,6 +73,7 @@ BAD = [
     ("command", Sequence(1, ()), "command: is empty"),
     ("command", listed("", "x"), "command: begins with an empty argument"),
     ("command", Sequence(1, (plain("20", "a number"),)), 'command: 20 without quotes is a number: write "20"'),
+    ("ssh", Mapping(1, ()), "ssh: is empty: set hosts, keys or sign_git, or remove it"),
     ("env", text("A"), "env: must be a list, not text"),
     ("env", listed("A=1"), "env: A=1 is not a variable name: letters, digits and _, not beginning with a digit"),
     ("env", listed("2A"), "env: 2A is not a variable name: letters, digits and _, not beginning with a digit"),

@@ -73,6 +73,30 @@ def test_a_path_without_a_git_dir_is_mounted_writable(path: str) -> None:
     assert refusal_reason((RequestedPath("--rw", path, is_writable=True),), GROUND.replace(git_dirs=(GIT,))) is None
 
 
+@pytest.mark.parametrize(
+    ("path", "why"),
+    [
+        (STATE, "contains the state directory"),
+        (f"{STATE}/sessions", "is in the state directory"),
+        (f"{HOME}/.local", "contains the state directory"),
+        (f"{HOME}/venv", "would let the agent write to /home/ada/venv, which agent-dev trusts"),
+        (f"{HOME}/venv/lib", "would let the agent write to /home/ada/venv, which agent-dev trusts"),
+        (f"{GIT}/home", f"would let the agent write to {GIT}"),
+        (AGENT_HOME, None),
+    ],
+)
+def test_the_agent_home_is_apart_from_what_agent_dev_trusts(path: str, why: str | None) -> None:
+    ground = GROUND.replace(
+        own_directories=(("the state directory", STATE), ("the agent home", path)),
+        trusted_files=(f"{HOME}/venv",),
+        git_dirs=(GIT,),
+    )
+    found = refusal_reason((RequestedPath("the agent home", path, is_writable=True),), ground)
+
+    assert (found is None) is (why is None)
+    assert not found or f"the agent home {path} {why}" in found[0]
+
+
 def test_a_root_below_another_root_is_refused() -> None:
     found = refusal_reason(
         (RequestedPath("the repository", "/srv/a", True), RequestedPath("--overlay", "/srv/a/b", True)), GROUND
