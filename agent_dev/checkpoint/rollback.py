@@ -22,6 +22,7 @@ LIVE_MARK = "rollback.shown"  # not empty while a running session is being rolle
 _TEMP = b"rollback.new"
 _SHOWN_TEMP = b".agent-dev-rollback"  # in the root of a running sandbox, so that a rename reaches every path below it
 _OPEN = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_PATIENCE = 20.0  # seconds to wait for the lower snapshot of a session that has just started
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,11 +153,10 @@ def _restore_trees(
     """Restore the trees of a session and remove the pending mark. It is idempotent."""
     changed_paths: list[str] = []
     problems: list[str] = []
-    since = checkpoint_store.find_checkpoint(session, number).time // 10**6
     try:
         for root in range(len(record["roots"])):
             paths = {path for tree in trees if tree.path == session.root(root, "").upper for path in tree.steps.paths}
-            lower_snapshot.forget_edits(session.lower_snapshot, root, frozenset(paths), since)
+            _forget_edits(session, number, root, frozenset(paths))
         for tree in trees:
             problems += [tree.prefix + problem for problem in _restore(session, tree)]
             changed_paths += [tree.prefix + path for path in tree.steps.paths]
@@ -165,6 +165,12 @@ def _restore_trees(
     except OSError as error:
         raise _failure(number, error) from error
     return tuple(changed_paths), tuple(problems)
+
+
+def _forget_edits(session: store.Session, number: int, root: int, paths: frozenset[str]) -> None:
+    """Restore the base versions that some paths of a root had at the time of a checkpoint."""
+    since = checkpoint_store.find_checkpoint(session, number).time // 10**6
+    lower_snapshot.forget_edits(session.lower_snapshot, root, paths, since)
 
 
 def _failure(number: int, error: OSError) -> CannotRollBack:
@@ -214,6 +220,7 @@ def roll_back_live(
     """
     with _lock_rollback(one.session):
         record = store.read_record(one.session)
+        lower_snapshot.wait_until_taken(one.session.lower_snapshot, record.get("launched", 0), _PATIENCE)
         return _roll_back_live(one.session, record, number, _select_except(record, excluded) if excluded else _select_only(paths))
 
 
@@ -316,6 +323,8 @@ def _restore_root(
         now, target = (restore_plan.visible_nodes(table, lower.node, area) for table in (states.now, states.target))
         steps = restore_plan.plan_restore(*select_part(now, target))
         _verify(session, states.number, [steps])
+        restored = frozenset(path for path in steps.paths if path in states.target)
+        _forget_edits(session, states.number, record["roots"].index(path), restored)
         content = _reader(session, lower)
         return steps, _with_temp(root, root, (_SHOWN_TEMP, content), steps)
     finally:

@@ -8,6 +8,7 @@ from typing import TypeVar
 
 from agent_dev.errors import CommandFailed, UnknownSession, UnreadableSession
 from agent_dev.merge.review import Review, open_review
+from agent_dev.overlay import lower_snapshot
 from agent_dev.session import store
 
 _TRIES = 10
@@ -29,7 +30,8 @@ def open_during(session: store.Session, environ: dict[str, str]) -> Iterator[Rev
 
 def open_running(session: store.Session, environ: dict[str, str]) -> Review:
     """Open a running session, unassessed. Raises UnreadableSession, or UnknownSession if it no longer exists."""
-    _wait_for_base(session)
+    # Without the lower snapshot, every change is a conflict.
+    lower_snapshot.wait_until_taken(session.lower_snapshot, store.read_record(session).get("launched", 0), _PATIENCE)
     return retry_while_changing(session, lambda: open_review(session, environ, with_risks=False, is_running=True))
 
 
@@ -47,12 +49,3 @@ def retry_while_changing(session: store.Session, read: Callable[[], T]) -> T:
         time.sleep(_PAUSE)
     name = store.session_name(session)
     raise UnreadableSession(session=name, reason=f"the agent keeps changing it ({reason})", hint="try again")
-
-
-def _wait_for_base(session: store.Session) -> None:
-    """Wait for the lower snapshot, which is taken just after the agent starts: without it every change is a conflict."""
-    until = time.monotonic() + _PATIENCE
-    while time.monotonic() < until and not (
-        os.path.lexists(f"{session.lower_snapshot}/manifest") or os.path.lexists(f"{session.lower_snapshot}/problem")
-    ):
-        time.sleep(_PAUSE)

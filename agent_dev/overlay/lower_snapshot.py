@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, MutableMapping, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 VERSION = 4  # of the manifest: a line of JSON with a checksum of the whole file, then tables of columns
 READABLE = (3, VERSION)  # version 3 has no extended attributes
 _MERGED = "merged"  # the file with the rows that merges have changed
+_PAUSE = 0.05  # seconds between two looks for a manifest
 MAX_STORED_FILE = 64 << 20  # bytes; no content of larger files is stored
 
 
@@ -31,6 +33,23 @@ def read_manifest(folder: str, *, with_merged: bool = True) -> dict[str, Any] | 
         return _with_merged(folder, data) if with_merged else data
     except (OSError, ValueError, LookupError, TypeError):
         return None
+
+
+def wait_until_taken(folder: str, launched: int, seconds: float) -> None:
+    """Wait until the snapshot of a run is taken, which happens just after its agent starts, at most some seconds.
+
+    `launched`: when the agent started, ns since 1970. A resumed session has an older manifest until then.
+    """
+    until = time.monotonic() + seconds
+    while time.monotonic() < until and not (_is_taken(folder, launched) or os.path.lexists(f"{folder}/problem")):
+        time.sleep(_PAUSE)
+
+
+def _is_taken(folder: str, launched: int) -> bool:
+    try:
+        return os.stat(f"{folder}/manifest").st_mtime_ns >= launched
+    except FileNotFoundError:
+        return False
 
 
 def encode_manifest(about: dict[str, Any], packed: "Sequence[tuple[dict[str, object], list[bytes]]]") -> bytes:
@@ -112,7 +131,7 @@ def _store(folder: str, data: bytes) -> str:
 
 
 def forget_edits(folder: str, root: int, paths: frozenset[str], since: int) -> None:
-    """Restore the rows from before merges that combined the user's edits with the agent's, after a rollback past them.
+    """Restore the rows from before merges and resumes that took up the user's edits, after a rollback past them.
 
     `since`: the checkpoint's time, ms since 1970. The session no longer has those edits: compared with the later rows, its files
     would count as the agent's changes to them, and a merge would overwrite them without a conflict.

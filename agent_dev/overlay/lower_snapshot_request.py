@@ -1,5 +1,6 @@
 """The request for a lower snapshot."""
 
+from agent_dev.fs.entry import parents_of
 from agent_dev.value import Value
 
 
@@ -16,11 +17,11 @@ class SnapshotRequest(Value):
 
 
 class PriorChanges(Value):
-    """The paths in an upper layer before a session was resumed, and the paths that hide everything below them."""
+    """The paths in an upper layer before a session was resumed, and those of them that hide everything below them."""
 
     paths: frozenset[bytes] = frozenset()
-    hiding: tuple[bytes, ...] = ()
+    hiding: frozenset[bytes] = frozenset()
 
     def includes(self, path: bytes) -> bool:
-        """Return whether the agent had changed a path."""
-        return path in self.paths or (bool(self.hiding) and any(path.startswith(folder + b"/") for folder in self.hiding))
+        """Return whether the agent had changed a path, or hidden it."""
+        return path in self.paths or (bool(self.hiding) and not self.hiding.isdisjoint(parents_of(path)))

@@ -11,7 +11,7 @@ RecordedPath = tuple[bytes, Entry, str, bool]
 # path, type, mode, size, inode, mtime, ctime, links, target, content location, then extended attributes as pairs of a name and a
 # value in hex; without this field they are unknown.
 Row = list[object]
-PATH, KIND, SIZE, INODE, TARGET, STORED, ATTRIBUTES = 0, 1, 3, 4, 8, 9, 10
+PATH, KIND, SIZE, INODE, CTIME, TARGET, STORED, ATTRIBUTES = 0, 1, 3, 4, 6, 8, 9, 10
 TYPES = {str(kind): kind for kind in FileType}  # a lookup is five times as fast as FileType(value)
 
 

@@ -10,7 +10,19 @@ from typing import TYPE_CHECKING, Any
 from agent_dev.fs import fast_json
 from agent_dev.fs.entry import TYPE_BY_CODE, number_columns
 from agent_dev.overlay import raw_json
-from agent_dev.overlay.lower_snapshot_row import ATTRIBUTES, KIND, PATH, SIZE, STORED, TARGET, RecordedPath, Row, row_of
+from agent_dev.overlay.lower_snapshot_row import (
+    ATTRIBUTES,
+    CTIME,
+    INODE,
+    KIND,
+    PATH,
+    SIZE,
+    STORED,
+    TARGET,
+    RecordedPath,
+    Row,
+    row_of,
+)
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -227,6 +239,16 @@ class Table:
     def _own_rows(self) -> Iterator[tuple[bytes, Row]]:
         """Yield the rows that are not in columns."""
         return ((path, _decoded(row)) for path, row in self._rows.items())
+
+    def identities(self) -> set[tuple[bytes, object, object]]:
+        """Return the path, the inode and the ctime of each row: any change of an entry changes its ctime."""
+        inodes, ctimes = self._numbers[INODE - _FIRST], self._numbers[CTIME - _FIRST]
+        found: set[tuple[bytes, object, object]] = set()
+        if self._count:
+            found.update(zip(self._split(PATH), inodes, ctimes, strict=True))
+        if self._hidden:
+            found = {one for one in found if one[0] not in self._hidden}
+        return found.union((path, row[INODE], row[CTIME]) for path, row in self._own_rows())
 
     def override(self, rows: Iterable[tuple[str, bytes]]) -> None:
         """Override the rows of some paths, given as JSON; null removes a path."""

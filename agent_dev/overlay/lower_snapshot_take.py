@@ -7,14 +7,18 @@ bytes, up to a limit. It executes nothing from the repository and writes nothing
 
 import os
 import time
+from collections.abc import Sequence
 from itertools import chain
 
-from agent_dev.fs import state_files
+from agent_dev.fs import fast_json, state_files
 from agent_dev.fs.unlocked_directories import UnlockedDirectories
-from agent_dev.overlay import lower_snapshot_git, lower_snapshot_table, lower_snapshot_walk
+from agent_dev.overlay import lower_snapshot_git, lower_snapshot_table, lower_snapshot_walk, raw_json, rows_before_merge
 from agent_dev.overlay.lower_snapshot import encode_manifest, read_manifest
 from agent_dev.overlay.lower_snapshot_request import PriorChanges, SnapshotRequest
 from agent_dev.overlay.lower_snapshot_row import recorded_path
+from agent_dev.overlay.lower_snapshot_table import Table
+
+_RESUME = "resume"  # in place of a merge's session in the name of a file of rows
 
 
 def take_snapshot(folder: str, request: SnapshotRequest, opened: UnlockedDirectories | None = None) -> None:
@@ -41,9 +45,31 @@ def take_snapshot(folder: str, request: SnapshotRequest, opened: UnlockedDirecto
         "dropped": budget.dropped,
         "marked": [budget.marked_count, *budget.marked_paths],
     }
+    if older:
+        _store_replaced_rows(folder, request, older["roots"], packed)
     state_files.replace_file(f"{folder}/manifest", encode_manifest(about, packed), is_durable=True)
     if request.touched and os.path.lexists(f"{folder}/merged"):
         os.unlink(f"{folder}/merged")  # included in the new manifest
+
+
+def _store_replaced_rows(
+    folder: str, request: SnapshotRequest, older: Sequence[Table], packed: Sequence[tuple[dict[str, object], list[bytes]]]
+) -> None:
+    """Store the rows that the new snapshot replaces, for a rollback to a checkpoint from before this run.
+
+    The session's files are then older than the user's edits since, which a merge would take for lines that the agent removed.
+    """
+    now = request.since or time.time_ns()
+    for number, (table, (header, columns)) in enumerate(zip(older, packed, strict=False)):
+        new = Table(header, [memoryview(column) for column in columns])
+        changed = {path for path, *_ in table.identities() ^ new.identities()}
+
+        def encoded_row(path: bytes, table: Table = table) -> bytes:
+            return fast_json.dumps(table.row(path)) if path in table else raw_json.NULL
+
+        rows_before_merge.store_rows(
+            folder, f"{_RESUME}.{now // 1_000_000:x}", number, sorted(changed), encoded_row, edited=changed
+        )
 
 
 def _open_root(

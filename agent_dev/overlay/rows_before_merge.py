@@ -1,4 +1,7 @@
-"""The rows of a lower snapshot before a merge. An undo restores them, even if a resumed session has taken a new snapshot."""
+"""The rows of a lower snapshot before a merge, and before a resumed session took a new snapshot.
+
+An undo of the merge restores the former, whatever happened since. A rollback past either restores the rows of edited paths.
+"""
 
 import contextlib
 import os
@@ -110,11 +113,11 @@ def stored_rows(folder: str, merge_id: str, root: int) -> "Iterator[tuple[str, b
 
 
 def edited(folder: str, root: int, since: int) -> Rows:
-    """Return the rows of paths that the user had changed before a merge; the rows precede the first such merge after `since`."""
+    """Return the rows of paths that the user had changed before a merge or a resume; they precede the first one after `since`."""
     found: Rows = {}
     names = os.listdir(folder) if os.path.isdir(folder) else ()
     merge_ids = [name.removeprefix(FILE_PREFIX) for name in names if name.startswith(FILE_PREFIX) and not name.endswith(".new")]
-    for merge_id in sorted(merge_ids, reverse=True):
+    for merge_id in sorted(merge_ids, key=id_time_ms, reverse=True):
         if id_time_ms(merge_id) > since:
             of_merge = _read(folder, merge_id)
             own, paths = of_merge.get(str(root), {}), of_merge.get(_EDITED + str(root), {})

@@ -8,7 +8,7 @@ from agent_dev.agent_git.repositories import AgentRepository, list_repositories,
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import SYSTEM_ERRORS, AgentDevError, Refused, UnreadableSession, agent_not_started, describe_system_error
 from agent_dev.fs import dir_tree, walk
-from agent_dev.fs.entry import CorruptUpperError
+from agent_dev.fs.entry import CorruptUpperError, FileType
 from agent_dev.git import passed_config_files
 from agent_dev.git.git_dir import PrivateGitDir
 from agent_dev.overlay.lower_snapshot_request import PriorChanges
@@ -228,7 +228,9 @@ def _prior_changes(session: store.Session, record: store.Record, number: int, up
     problems: list[str] = []
     try:
         entries = list(walk.walk(upper.path, skip=skip, problems=problems, opened=upper.unlocked))
-        hiding = tuple(entry.path for entry in entries if entry.is_whiteout() or entry.is_opaque())
+        hiding = frozenset(
+            one.path for one in entries if one.is_whiteout() or one.is_opaque() or one.entry.type is not FileType.DIRECTORY
+        )
     except CorruptUpperError as error:
         problems.append(str(error))
     if problems:  # with a path missing here, a merge would overwrite the user's edits of it

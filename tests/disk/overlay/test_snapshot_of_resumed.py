@@ -19,7 +19,7 @@ def test_files_changed_earlier_by_the_agent_keep_their_older_base_version(root: 
     old = taken(root).entries(0)
     for name in ("a.txt", "sub/b.txt"):
         (root / name).write_bytes(b"the user's\n")
-    touched = PriorChanges(paths=frozenset((b"sub",)), hiding=(b"sub",))
+    touched = PriorChanges(paths=frozenset((b"sub",)), hiding=frozenset((b"sub",)))
     one = taken(root, touched=(touched,))
 
     assert one.entries(0)[b"sub/b.txt"] == old[b"sub/b.txt"]
@@ -76,7 +76,7 @@ def test_a_new_lower_snapshot_overrides_updates_of_a_merge(root: Path) -> None:
 def test_updates_of_a_merge_stay_where_the_agent_hides_the_path(root: Path) -> None:
     taken(root)
     lower_snapshot.record_merge(LowerSnapshot(str(root.parent / "base")), "1", 0, [(b"sub/b.txt", None)])
-    one = taken(root, touched=(PriorChanges(hiding=(b"sub",), paths=frozenset((b"sub",))),))
+    one = taken(root, touched=(PriorChanges(hiding=frozenset((b"sub",)), paths=frozenset((b"sub",))),))
 
     assert b"sub/b.txt" not in one.entries(0)
 
