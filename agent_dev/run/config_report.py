@@ -3,6 +3,7 @@
 from agent_dev.config import load, trust_store
 from agent_dev.config.options import RunOptions, settings_request
 from agent_dev.config.profile import BUILT_IN, OFF
+from agent_dev.config.upstream_proxy import parse_proxy
 from agent_dev.linux import users
 from agent_dev.quick_dataclass import dataclass
 from agent_dev.run.prepare import require_known
@@ -47,7 +48,9 @@ def is_default(origin: str) -> bool:
 
 
 def _items(key: str, value: object) -> list[tuple[str, object]]:
-    """Return each item of a key, with the name under which its origin is recorded."""
+    """Return each item of a key, with the name under which its origin is recorded; the proxy without its password."""
+    if key == "upstream_proxy" and value:
+        return [(key, str(parse_proxy(str(value)) or value))]
     if key == "set" and isinstance(value, tuple):
         return [(f"set:{name}", f"{name}={text}") for name, text in value]
     if key == "notify" and not value:

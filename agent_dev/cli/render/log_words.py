@@ -11,6 +11,8 @@ Row = Mapping[str, object]
 _LONGEST_WORD = 60  # characters of a word of the command that started
 _ANSWERS = {"yes": "  approved once", "session": "  approved for the session", "always": "  always approved"}
 
+_COMMAND_ANSWERS = {"yes": "approved", "no": "denied by you", "none": "denied, no answer"}
+
 
 def describe_event(row: Row) -> str:
     """Return a line about an event; control characters are not escaped yet."""
@@ -26,7 +28,8 @@ def describe_command(row: Row, root: str) -> str:
     if "decision" not in row:
         return f"process {row.get('pid')} {_exit(row)}{_after(row, 'duration')}"
     decision, rule = row.get("decision"), row.get("rule")
-    verdict = "" if decision == "allow" else f"{decision}: " if not rule else f"{decision} ({rule}): "
+    word = _COMMAND_ANSWERS.get(str(row.get("answer")), decision)
+    verdict = "" if decision == "allow" else f"{word}: " if not rule else f"{word} ({rule}): "
     cwd = f"  (in {row['cwd']})" if row.get("cwd") not in (None, root) else ""
     end = f"  {_exit(row)}{_after(row, 'duration')}" if row.get("exit") not in (None, 0) else ""
     return f"{verdict}{_argv(row.get('argv'))}{cwd}{end}"

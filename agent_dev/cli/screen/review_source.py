@@ -42,6 +42,7 @@ Resolutions = Sequence[ConflictSide | bytes | None] | bytes
 ProgressCallback = Callable[[int, int], object]
 
 _MAX_COMMANDS = 5_000  # the last ones are shown
+_COMMAND_DETAILS = (("cwd", "in"), ("decision", "decision"), ("rule", "rule"), ("answer", "your answer"))
 _line_count = lru_cache(LineCount)  # most counts are small: one object for each saves memory
 
 
@@ -363,9 +364,7 @@ def _with_ends(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _command_entry(row: Mapping[str, Any]) -> TabEntry:
     decision = str(row.get("decision", ""))
-    details = [
-        f"{label}: {row[name]}" for name, label in (("cwd", "in"), ("decision", "decision"), ("rule", "rule")) if row.get(name)
-    ]
+    details = [f"{label}: {row[name]}" for name, label in _COMMAND_DETAILS if row.get(name)]
     if "duration" in row or "exit" in row:
         code = "exited" if row.get("exit") is None else f"exited with status {row['exit']}"
         after = f" after {row['duration'] / 1000:.1f} s" if "duration" in row else ""

@@ -77,6 +77,13 @@ def test_an_unusable_proxy_starts_nothing(agent_dev: AgentDev) -> None:
     assert "config.yaml:1: upstream_proxy: a proxy is written" in agent_dev("--", "true").stderr
 
 
+@pytest.mark.parametrize("words", [("config",), ("config", "--json"), ("show", "--", "true")])
+def test_the_password_of_a_proxy_is_not_printed(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    configure(agent_dev, upstream_proxy="http://ada:canary@proxy.example.org:3128")
+    text = agent_dev.do(*words)
+    assert ("proxy.example.org:3128" in text, "canary" in text) == (True, False)
+
+
 def test_programs_inside_trust_the_authorities_of_upstream_ca(agent_dev: AgentDev, tmp_path: Path) -> None:
     certificate = make_certificate(tmp_path)
     pem = certificate.read_text().partition("-----BEGIN PRIVATE")[0]
