@@ -90,6 +90,8 @@ def find_masked_paths(prepared: "PreparedRun", roots: tuple[Root, ...]) -> Sessi
 def session_notices(prepared: "PreparedRun") -> tuple[str, ...]:
     """Return the notices that also apply to a resumed session: what is writable, shared or ignored."""
     lines = [f"--rw {path}: the agent writes to it directly, without review" for path in prepared.rw]
+    home = prepared.machine.home
+    lines += [f"--ro {path}: the agent can read its credentials" for path in prepared.ro if credentials.is_credential(path, home)]
     lines += [*prepared.notices, *(one.warning for one in prepared.shared_sockets if one.warning)]
     if prepared.containers is not None and prepared.containers.problem:
         lines.append(f"containers share the network of the sandbox, without published ports: {prepared.containers.problem}")

@@ -37,6 +37,16 @@ def test_a_single_file_can_be_mounted_read_only(agent_dev: AgentDev, given: Path
     assert done.stdout == "file\n"
 
 
+@pytest.mark.parametrize(("name", "is_reported"), [(".aws", True), (".npmrc", True), (".cargo", False)])
+def test_credentials_that_are_shown_by_name_are_reported(agent_dev: AgentDev, name: str, *, is_reported: bool) -> None:
+    path = agent_dev.home / name
+    file = path if name == ".npmrc" else path / "credentials"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("canary\n")
+    done = agent_dev("--ro", path, "--", "cat", file)
+    assert (done.stdout == "canary\n", f"--ro {path}: the agent can read its credentials" in done.stderr) == (is_reported,) * 2
+
+
 def test_a_writable_path_is_written_directly_and_reported(agent_dev: AgentDev, given: Path) -> None:
     done = agent_dev("--rw", given, "--", "touch", given / "new")
     assert (given / "new").exists()
