@@ -5,7 +5,7 @@ import sys
 
 from agent_dev import debug, import_cache
 from agent_dev.cli.console import OUT_OF_MEMORY, guard, notify, open_output, report_output_failure, silence, warn, write_stdout
-from agent_dev.cli.options import parse
+from agent_dev.cli.options import given_run_options, parse
 from agent_dev.config.detachable import may_detach
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import (
@@ -139,9 +139,7 @@ def _refuse_run_options(word: str, options: RunOptions) -> None:
 
 def _show_overview(options: RunOptions, environ: dict[str, str], *, is_command: bool) -> int:
     """Show the state of the repository. Raises UsageError if `--` or options of a run were given, but no agent."""
-    names = ("directory", "config", "debug", "quiet", "plain")
-    shared = RunOptions(**{name: getattr(options, name) for name in names})
-    if is_command or options != shared:
+    if is_command or given_run_options(options):
         hint = "agent-dev -p PROMPT AGENT" if options.prompt else "agent-dev --help"
         raise UsageError(message=f"{'a command' if is_command else 'an agent'} is missing", hint=hint)
     _require_memory(is_run=False)

@@ -44,6 +44,7 @@ _SWITCHES = {
 _HINT = "agent-dev help --all"
 _HELP = ("-h", "--help", "--version")
 PLAIN = "--plain"  # only of `agent-dev` without arguments
+_OF_EACH_COMMAND = ("directory", "config", "debug", "quiet", "plain")
 TAKES_VALUE = dict.fromkeys(_FIELDS, True) | dict.fromkeys(_SWITCHES, False)
 
 
@@ -82,6 +83,13 @@ def from_options(options: "Iterable[tuple[str, str]]") -> RunOptions:
         field = _FIELDS[name]
         fields[field] = (*fields.get(field, ()), value) if field in _LISTS else value
     return RunOptions(**fields)
+
+
+def given_run_options(options: RunOptions) -> tuple[str, ...]:
+    """Return the names of the given options that only a run has."""
+    names = {field: name for name, field in (*_FIELDS.items(), *((name, field) for name, (field, _) in _SWITCHES.items()))}
+    given = (field for field, value in options.as_dict().items() if value != getattr(RunOptions, field))
+    return tuple(names[field] for field in given if field not in _OF_EACH_COMMAND)
 
 
 def _check(name: str, value: str) -> None:

@@ -201,6 +201,15 @@ def test_the_session_is_found(agent_dev: AgentDev) -> None:
     assert agent_dev("exec").returncode == 2
 
 
+@pytest.mark.parametrize("words", [("exec", "one", "--", "true"), ("shell", "one")], ids=("exec", "shell"))
+def test_a_running_sandbox_refuses_the_options_of_a_run(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    with running(agent_dev, "--name", "one"):
+        done = agent_dev("--net", "none", "--env", "X=1", *words, input="")
+        assert (done.returncode, done.stdout) == (2, "")
+        assert "session one is running: its sandbox cannot be changed by --net, --env\n" in done.stderr
+        assert agent_dev("-q", "-C", str(agent_dev.repo), *words, input="").returncode == 0
+
+
 def test_a_shell_is_the_users_own(agent_dev: AgentDev) -> None:
     with running(agent_dev):
         for shell, expected in (("/bin/bash", "bash"), ("/bin/sh", "sh"), ("/home/me/fish", "bash"), (None, "bash")):

@@ -2,6 +2,7 @@
 
 from agent_dev.cli.ask_session import ask_running_session
 from agent_dev.cli.console import notify, warn
+from agent_dev.cli.options import given_run_options
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import NoSession, UsageError
@@ -35,11 +36,19 @@ def run_in_session(one: ListedSession, command: tuple[str, ...], context: Comman
     """Run a command in the sandbox of a session, running or ended, and return its exit code."""
     if one.state != store.RUNNING:
         return _run_on_ended(one, command, context, options)
+    _refuse_run_options(one, options)
     code = command_in_session.exec_in_session(one, command, context)
     if code is not None:
         return code
     warn(f"session {one.name} ended, and the command was killed")
     return _KILLED
+
+
+def _refuse_run_options(one: ListedSession, options: RunOptions) -> None:
+    """Raise UsageError if a command in a running sandbox is given options that only a new sandbox can have."""
+    if given := given_run_options(options):
+        message = f"session {one.name} is running: its sandbox cannot be changed by {', '.join(given)}"
+        raise UsageError(message=message, hint="a command in a running session is confined as its agent is")
 
 
 def _run_on_ended(one: ListedSession, command: tuple[str, ...], context: CommandContext, options: RunOptions) -> int:
