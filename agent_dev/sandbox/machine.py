@@ -88,8 +88,17 @@ def find_bwrap(environ: dict[str, str], untrusted: tuple[str, ...] = ()) -> str:
         return os.path.abspath(configured)
     found = find_program("bwrap", environ, untrusted)
     if found is None:
-        raise CannotStart(message="bubblewrap (bwrap) is not installed", hint=install_hint("bubblewrap"))
+        raise _no_bwrap(environ, untrusted)
     return found
+
+
+def _no_bwrap(environ: dict[str, str], untrusted: tuple[str, ...]) -> CannotStart:
+    installed = find_program("bwrap", environ)
+    if installed is None:
+        return CannotStart(message="bubblewrap (bwrap) is not installed", hint=install_hint("bubblewrap"))
+    paths = (installed, os.path.realpath(installed))
+    writable = next(folder for folder in untrusted if any(is_below(path, folder) for path in paths))
+    return CannotStart(message=f"{installed} cannot be trusted: an agent could write to {writable}", hint="use another directory")
 
 
 def _check_overlay_mode(environ: dict[str, str], version: tuple[int, int, int]) -> None:

@@ -68,6 +68,16 @@ def test_a_mount_below_the_root_is_refused_by_name(agent_dev: AgentDev, mount: s
     assert not agent_dev.state.exists()
 
 
+@pytest.mark.parametrize("option", ["--overlay", "--rw", "--home"])
+def test_a_directory_with_bubblewrap_is_refused_as_such(agent_dev: AgentDev, tmp_path: Path, option: str) -> None:
+    program = tmp_path / "programs/bwrap"
+    program.parent.mkdir()
+    program.write_text("")
+    program.chmod(0o755)
+    done = agent_dev(option, program.parent, *NOTHING_RAN, env={"PATH": str(program.parent)})
+    refused(agent_dev, done, f"{program} cannot be trusted: an agent could write to {program.parent}")
+
+
 def test_a_root_of_another_user_is_refused_for_root(agent_dev: AgentDev, tmp_path: Path) -> None:
     before: tuple[str, ...] = ()
     if os.getuid() == 0:
