@@ -36,8 +36,8 @@ def refusal_reason(wanted: tuple[RequestedPath, ...], protected: ProtectedPaths)
 
 
 def _refusal_of(request: RequestedPath, protected: ProtectedPaths) -> tuple[str, str] | None:
-    if request.path == "/":
-        return f"{request.label} is /, the whole system", "run it in a repository"
+    if found := _never_shown(request):
+        return found
     if request.path == protected.home and request.is_root:
         return f"{request.label} is your home directory", "run it in a repository or another directory below it"
     for name, own in protected.own_directories:
@@ -51,6 +51,14 @@ def _refusal_of(request: RequestedPath, protected: ProtectedPaths) -> tuple[str,
     if found or request.is_root:
         return found or _mount_below(request, protected)
     return _git_dir(request, protected) if request.is_writable else None
+
+
+def _never_shown(request: RequestedPath) -> tuple[str, str] | None:
+    if request.path == "/":
+        return f"{request.label} is /, the whole system", "run it in a repository"
+    if is_below(request.path, "/proc") or (is_below(request.path, "/dev") and not is_below(request.path, "/dev/shm")):
+        return f"{request.label} is {request.path}: a sandbox has processes and devices of its own", "use another directory"
+    return None
 
 
 def _trusted_files(request: RequestedPath, protected: ProtectedPaths) -> tuple[str, str] | None:

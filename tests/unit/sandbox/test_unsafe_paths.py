@@ -14,6 +14,10 @@ GROUND = ProtectedPaths(
 REFUSED = [
     ("the whole system", "the repository", "/", True, "is /, the whole system"),
     ("the whole system, read-only", "--ro", "/", False, "is /, the whole system"),
+    ("the processes", "--rw", "/proc", False, "is /proc: a sandbox has processes and devices of its own"),
+    ("a process as a root", "the directory", "/proc/1", True, "is /proc/1: a sandbox has processes"),
+    ("the devices", "--ro", "/dev", False, "is /dev: a sandbox has processes and devices of its own"),
+    ("a device", "--rw", "/dev/kvm", False, "is /dev/kvm: a sandbox has processes and devices of its own"),
     ("the home as a root", "the repository", HOME, True, "is your home directory"),
     ("the home, read-only", "--ro", HOME, False, "contains the state directory"),
     ("above the home", "--rw", "/home", False, "contains the state directory"),
@@ -31,6 +35,7 @@ TAKEN = [
     ("a sibling of the state directory", f"{STATE}-old", True),
     ("a mount itself", "/srv/shop/data", True),
     ("a sibling of a mount", "/srv/shop/data2", True),
+    ("shared memory", "/dev/shm/shop", True),
     ("a path that is no root with a mount in it", "/srv/shop", False),
 ]
 
