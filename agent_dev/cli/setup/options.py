@@ -14,8 +14,12 @@ from agent_dev.config.new_config import NewSettings
 from agent_dev.config.options import RunOptions, parse_limit_option
 from agent_dev.config.profile import NETS, OFF, SHARES
 from agent_dev.errors import UsageError
+from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.policy.load import load_policy
+from agent_dev.sandbox import plan
+from agent_dev.sandbox.unsafe_paths import ProtectedPaths, RequestedPath, refusal_reason
+from agent_dev.session.sessions import CommandContext
 
 
 def parse_arguments(argv: list[str]) -> argparse.Namespace:
@@ -64,6 +68,18 @@ def answers_with_options(args: argparse.Namespace, before: NewSettings, environ:
     if answers.policy != OFF:
         load_policy(answers.policy, home, environ)  # raises InvalidConfiguration for an unknown set
     return answers
+
+
+def check_home(args: argparse.Namespace, answers: NewSettings, context: CommandContext) -> None:
+    """Raise UsageError if --home names a home with which every run in the user's repository would be refused."""
+    if not args.home:
+        return
+    home = users.home_directory(context.environ)
+    own = os.path.realpath(plan.agent_home_path(context.profile.replace(home=answers.home), home, context.root))
+    in_repository = repository.find_location(context.cwd).git is not None and not paths.is_below(home, context.root)
+    wanted = (RequestedPath("the repository", context.root),) if in_repository else ()
+    if refusal := refusal_reason(wanted, ProtectedPaths(home, (("the agent home", own),))):
+        raise UsageError(message=f"--home {args.home}: {refusal[0]}", hint="agent-dev init --home ~/aihome")
 
 
 def selected_agents(args: argparse.Namespace, options: RunOptions, environ: dict[str, str]) -> tuple[str, ...]:

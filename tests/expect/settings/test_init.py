@@ -193,6 +193,8 @@ def test_a_dry_run_prints_the_file(agent_dev: AgentDev, config: Path) -> None:
         (("--share", "x"), "--share"),
         (("--ro", "missing"), "does not exist"),
         (("--home", "~/{x}"), "brace"),
+        (("--home", "projekt"), "--home projekt: the repository "),
+        (("--home", "/"), "contains your home directory"),
     ],
 )
 def test_bad_options_change_nothing(agent_dev: AgentDev, config: Path, words: tuple[str, ...], message: str) -> None:

@@ -27,6 +27,7 @@ def run(argv: list[str], context: CommandContext, run_options: RunOptions) -> in
     answers = options.answers_with_options(args, file.answers, context.environ)
     agents = options.selected_agents(args, run_options, context.environ)
     text = config_file.new_text(answers)
+    options.check_home(args, answers, context)
     if args.dry_run:
         write_stdout((file.changed(answers) if args.update and file.text else None) or text)
         return SUCCESS
