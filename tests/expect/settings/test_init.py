@@ -163,6 +163,15 @@ def test_a_script_can_change_an_existing_file(agent_dev: AgentDev, config: Path)
     assert sorted(path.name for path in config.parent.iterdir()) == ["config.yaml", "config.yaml.old"]
 
 
+def test_a_file_that_cannot_be_changed_is_a_failure(agent_dev: AgentDev, config: Path) -> None:
+    config.write_text("{net: none, theme: nord}\n")
+    done = agent_dev("-q", "init", "--non-interactive", "--update", "--net", "allow")
+    assert (done.returncode, done.stdout, config.read_text()) == (1, "", "{net: none, theme: nord}\n")
+    assert "cannot be changed without losing something" in done.stderr
+    assert "config.yaml.new; it has no effect" in done.stderr
+    assert "\nnet: allow\n" in config.with_name("config.yaml.new").read_text()
+
+
 def test_a_linked_file_stays_a_link(agent_dev: AgentDev, config: Path, tmp_path: Path) -> None:
     target = tmp_path / "dotfiles.yaml"
     target.write_text(OWN)

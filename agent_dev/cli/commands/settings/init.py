@@ -45,7 +45,7 @@ def run(argv: list[str], context: CommandContext, run_options: RunOptions) -> in
 
 
 def _write(file: ConfigFile, decision: SetupDecision) -> str:
-    """Write the file and report it; return its path, "" if the user decided not to write it."""
+    """Write the file and report it; return its path, "" if it was not written or changed."""
     if decision.action == questions.NOTHING:
         notify("nothing was written")
         return ""
@@ -59,6 +59,9 @@ def _write(file: ConfigFile, decision: SetupDecision) -> str:
             notify(f"changed {file.path}; the old one is {os.path.basename(old)}")
             return file.path
         warn(f"{file.path} cannot be changed without losing something; it was not changed")
+        config_file.write_new(file.new_path, config_file.new_text(decision.answers))
+        warn(f"wrote the settings to {file.new_path}; it has no effect, because config.yaml already exists")
+        return ""
     path = file.path if decision.action == questions.WRITE else file.new_path
     config_file.write_new(path, config_file.new_text(decision.answers))
     notify(f"wrote {path}{'' if path == file.path else '; it has no effect, because config.yaml already exists'}")
