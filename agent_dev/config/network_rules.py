@@ -115,7 +115,7 @@ def parse_rule(text: str, *, is_deny: bool = False) -> Rule:
             )
         return _socket_rule(text) if _is_socket(body) else _local_rule(text)
     host, ports = _split(body)
-    numbers = tuple(_port(text, word) for word in ports.split(",")) if ports else (() if is_deny else (HTTPS,))
+    numbers = tuple(parse_port(text, word) for word in ports.split(",")) if ports else (() if is_deny else (HTTPS,))
     network = parse_network(host)
     if network is None:
         return _name_rule(text, host, numbers, is_private=body != text)
@@ -149,8 +149,8 @@ def _local_rule(text: str) -> LocalRule:
     outside, separator, inside = text.removeprefix(_LOCAL).removeprefix(":").partition(" as ")
     if not outside:
         raise ValueError(f"{text}: needs a port: localhost:5432")
-    port = _port(text, outside)
-    rule = LocalRule(text, port, _port(text, inside) if separator else port)
+    port = parse_port(text, outside)
+    rule = LocalRule(text, port, parse_port(text, inside) if separator else port)
     if rule.inside == _DNS:
         raise ValueError(f"{text}: DNS is answered at port 53 inside; write localhost:{port} as PORT")
     return rule
@@ -173,7 +173,8 @@ def _split(text: str) -> tuple[str, str]:
     return text, ""
 
 
-def _port(text: str, word: str) -> int:
+def parse_port(text: str, word: str) -> int:
+    """Return a port, a word of a text. Raises ValueError."""
     if not (word.isascii() and word.isdecimal() and 0 < int(word) <= _MAX_PORT):
         raise ValueError(f"{text}: {word or 'nothing'} is not a port (1 to {_MAX_PORT})")
     return int(word)

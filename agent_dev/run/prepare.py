@@ -292,9 +292,9 @@ def _paths(paths: tuple[str, ...], home: str, field: str, settings: Settings) ->
     return tuple(dict.fromkeys(resolved))
 
 
-def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
-    is_direct = bool(request.options.direct)
-    protected = unsafe_paths.ProtectedPaths(
+def protected_paths(prepared: PreparedRun, trusted_files: tuple[str, ...] = ()) -> unsafe_paths.ProtectedPaths:
+    """Return the paths that the sandbox of a prepared run must not show."""
+    return unsafe_paths.ProtectedPaths(
         home=prepared.machine.home,
         own_directories=(
             ("the state directory", prepared.store.path),
@@ -302,9 +302,15 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
             ("the cache", prepared.cache_folder),
         ),
         mounts=_mounts(),
-        git_dirs=_git_dirs(prepared),
-        trusted_files=load.settings_paths(prepared.machine.home, request.environ, request.options.config),
+        git_dirs=git_dirs(prepared),
+        trusted_files=trusted_files,
     )
+
+
+def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
+    is_direct = bool(request.options.direct)
+    trusted = load.settings_paths(prepared.machine.home, request.environ, request.options.config)
+    protected = protected_paths(prepared, trusted)
     label = "the repository" if prepared.location.git else "the directory"
     wanted = (
         unsafe_paths.RequestedPath(label, prepared.location.root, is_root=True, is_writable=is_direct),
@@ -325,7 +331,7 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
 
 
 def _refuse_reftables(prepared: PreparedRun, environ: dict[str, str]) -> None:
-    tables = [path for path in _git_dirs(prepared) if repository.has_reftable(path)]
+    tables = [path for path in git_dirs(prepared) if repository.has_reftable(path)]
     if tables:
         from agent_dev.git import reftable  # only for these: other starts do not need it
 
@@ -334,7 +340,7 @@ def _refuse_reftables(prepared: PreparedRun, environ: dict[str, str]) -> None:
             reftable.check_readable(path, git, environ)
 
 
-def _git_dirs(prepared: PreparedRun) -> tuple[str, ...]:
+def git_dirs(prepared: PreparedRun) -> tuple[str, ...]:
     """Return the git dirs of all roots."""
     repositories = (prepared.location.git, *map(repository.find_git_dir, prepared.overlays))
     return tuple(path for git in repositories if git for path in (git.folder, git.common))

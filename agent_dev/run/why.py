@@ -5,17 +5,19 @@ import shlex
 import stat
 from collections.abc import Iterator
 
+from agent_dev.config import network_rules
 from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS
-from agent_dev.errors import AgentDevError
+from agent_dev.errors import AgentDevError, UsageError
 from agent_dev.linux import syscalls
 from agent_dev.path_patterns import PatternIndex
 from agent_dev.paths import expand, is_below, split_optional
 from agent_dev.policy.command_rules import Command, Policy, decide
 from agent_dev.quick_dataclass import dataclass
-from agent_dev.run.prepare import locate_command
+from agent_dev.run.prepare import git_dirs, locate_command, protected_paths
 from agent_dev.run.request import PreparedRun
 from agent_dev.sandbox import plan
-from agent_dev.sandbox.plan import Bind, Mask, MaskedView, Overlay, SessionSpec, Tmpfs
+from agent_dev.sandbox.plan import Bind, Dev, Mask, MaskedView, Overlay, SessionSpec, Tmpfs
+from agent_dev.sandbox.unsafe_paths import RequestedPath, refusal_reason
 
 VISIBLE, WRITABLE, MASKED, HIDDEN = "visible", "writable", "masked", "not visible"
 REACHABLE, UNREACHABLE = "reachable", "not reachable"
@@ -23,6 +25,7 @@ MISSING = "not found"
 ABSENT = "; it does not exist"
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _CONFIG = "config.yaml"
+_DEVICES = ("null", "zero", "full", "random", "urandom", "tty", "ptmx", "pts", "fd", "core", "stdin", "stdout", "stderr")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,25 +68,32 @@ def explain_path(path: str, prepared: PreparedRun, spec: SessionSpec, *, is_made
     """Explain an absolute path, as seen in the sandbox of a prepared run. `is_made`: its session has a version of its own."""
     mounts = plan.build_plan(prepared.settings.profile, prepared.machine, spec).mounts
     mount = next((one for one in reversed(mounts) if is_below(path, one.target)), None)
-    show: tuple[str, ...] = (f"agent-dev --ro {path} AGENT", f"ro: [{path}] in {_CONFIG}")
+    show = _ways_to_show(path, prepared)
     changes: tuple[str, ...] = ()
     if mount is None or (isinstance(mount, Tmpfs) and mount.target != path):
-        state, text, changes = HIDDEN, "nothing shows it to the agent", show
+        state, text, changes = *_describe_unshown(path, mount, mounts), show
     elif isinstance(mount, Bind) and mount.source == prepared.agent_home:
         state, text, changes = *_describe_in_home(path, mount), show
-    elif os.path.lexists(path) and not _exists(path, mount):
-        state, text, changes = HIDDEN, f"{mount.target} inside does not contain it", show
+    elif os.path.lexists(path) and not _exists(path, mount, prepared):
+        state, text = HIDDEN, f"{mount.target} inside does not contain it"  # and nothing can be mounted in it
     elif _is_masked(path, mount, prepared, spec.empty_directory):
         state, text = MASKED, "it is or could be a credential; an empty file or directory is in its place"
     elif isinstance(mount, MaskedView) or (isinstance(mount, Bind) and not mount.writable):
         state, text, changes = VISIBLE, "read-only", _ways_to_write(path, prepared)
     else:
-        state, text = _describe_own(mount, prepared)
+        state, text = _describe_own(path, mount, prepared)
     if is_made:
         text += "; this session has a version of its own"
-    elif state in (VISIBLE, WRITABLE) and not _exists(path, mount):
+    elif state in (VISIBLE, WRITABLE) and not _exists(path, mount, prepared):
         text += ABSENT
     return Explanation(path, state, text, _origin(path, state, prepared), changes)
+
+
+def _describe_unshown(path: str, mount: plan.Mount | None, mounts: tuple[plan.Mount, ...]) -> tuple[str, str]:
+    """Describe a path that no setting shows; the directories above a shown path exist, too."""
+    if any(is_below(one.target, path) for one in mounts):
+        return VISIBLE if mount is None else WRITABLE, "a directory with nothing but what is shown below it"
+    return HIDDEN, f"nothing shows it to the agent{'' if os.path.lexists(path) else ABSENT}"
 
 
 def _describe_in_home(path: str, mount: Bind) -> tuple[str, str]:
@@ -92,6 +102,14 @@ def _describe_in_home(path: str, mount: Bind) -> tuple[str, str]:
     if os.path.lexists(other):
         return WRITABLE, f"the agent's own, {other}" + ("; yours is not visible" if os.path.lexists(path) else "")
     return HIDDEN, f"the agent has its own home, {mount.source}, which does not contain it"
+
+
+def _ways_to_show(path: str, prepared: PreparedRun) -> tuple[str, ...]:
+    """Return how to show a path read-only; none if that would be refused."""
+    wanted = RequestedPath("--ro", os.path.realpath(path))
+    if not os.path.exists(path) or refusal_reason((wanted,), protected_paths(prepared)):
+        return ()
+    return (f"agent-dev --ro {path} AGENT", f"ro: [{path}] in {_CONFIG}")
 
 
 def _ways_to_write(path: str, prepared: PreparedRun) -> tuple[str, ...]:
@@ -112,8 +130,10 @@ def _ways_to_write(path: str, prepared: PreparedRun) -> tuple[str, ...]:
     )
 
 
-def _describe_own(mount: plan.Mount, prepared: PreparedRun) -> tuple[str, str]:
+def _describe_own(path: str, mount: plan.Mount, prepared: PreparedRun) -> tuple[str, str]:
     """Describe what is writable, or made by agent-dev."""
+    if _is_in_git_dir(path, prepared):
+        return WRITABLE, "a private copy of the git directory: commits can be imported, all else stays in the session"
     match mount:
         case Bind():
             return WRITABLE, "changes are made to your own file, without review"
@@ -153,13 +173,22 @@ def _is_masked(path: str, mount: plan.Mount, prepared: PreparedRun, empty_direct
     return any(below == name.rstrip("/") or (name.endswith("/") and below.startswith(name)) for name in names)
 
 
-def _exists(path: str, mount: plan.Mount | None) -> bool:
-    """Return whether a path exists where it comes from; only directories and files of the host are looked at."""
+def _is_in_git_dir(path: str, prepared: PreparedRun) -> bool:
+    return any(is_below(path, folder) for folder in git_dirs(prepared))
+
+
+def _exists(path: str, mount: plan.Mount | None, prepared: PreparedRun) -> bool:
+    """Return whether a path exists where it comes from: on the host, or in the sandbox's own /dev."""
+    if _is_in_git_dir(path, prepared):
+        return os.path.lexists(path)  # what the session gets is a copy
     match mount:
         case Bind(target, source):
             return os.path.lexists(source + path[len(target) :])
         case MaskedView() | Overlay():
             return os.path.lexists(path)
+        case Dev(target, devices):
+            shown = (*(f"{target}/{name}" for name in _DEVICES), *devices)
+            return any(is_below(one, path) or is_below(path, one) for one in shown)
         case _:
             return True
 
@@ -203,6 +232,8 @@ def explain_host(host: str, prepared: PreparedRun, folder: str = "") -> Explanat
     net = prepared.settings.profile.net
     origin = f"net: {net} ({prepared.settings.origins.get('net', BUILT_IN)})"
     name = host.rpartition(":")[0].strip("[]") if "]:" in host or host.count(":") == 1 else host.strip("[]")
+    if port := host.removeprefix(f"[{name}]").removeprefix(name).removeprefix(":"):
+        _check_port(host, port)
     if net != "host" and name in _LOOPBACK and prepared.settings.profile.publish:
         from agent_dev.run.network import why_host  # only with published ports
 
@@ -218,3 +249,10 @@ def explain_host(host: str, prepared: PreparedRun, folder: str = "") -> Explanat
         return Explanation(host, *why_host.explain_by_rules(host, name, prepared, folder))
     text = "the agent uses the host's network" + (", with the servers on its loopback" if name in _LOOPBACK else "")
     return Explanation(host, REACHABLE, text, origin, ("agent-dev --net none AGENT", f"net: none in {_CONFIG}"))
+
+
+def _check_port(host: str, port: str) -> None:
+    try:
+        network_rules.parse_port(host, port)
+    except ValueError as error:
+        raise UsageError(message=f"why: {error}") from None

@@ -41,7 +41,9 @@ def explain_by_rules(host: str, name: str, prepared: PreparedRun, folder: str) -
         if not denying and network and isinstance(found, AddressRule) and not may_reach(found.network, network.network_address):
             text = f"it is not public, and {found.text} is wider than one private network"
             return UNREACHABLE, text, decided_by, (f"--allow {rule}",)
-        return UNREACHABLE if denying else REACHABLE, f"port {port}, through the gateway", decided_by, ()
+        if denying:
+            return UNREACHABLE, f"port {port} is denied" if denying.ports else "all ports are denied", decided_by, ()
+        return REACHABLE, f"port {port}, through the gateway", decided_by, ()
     state, text = _without_rule(profile.net, name, is_public_target=network is None or is_public(network.network_address))
     rule = _rule(name, port)
     origin = f"net: {profile.net} ({prepared.settings.origins.get('net', BUILT_IN)})"

@@ -1,12 +1,14 @@
 """`agent-dev why`: what it says of paths, hosts and commands is what the sandbox really does."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.harness.program import AgentDev
+from tests.sandbox.sandbox.test_inside_shown import DEVICES
 
 CONFIG = """\
 ro: [~/data]
@@ -47,11 +49,39 @@ def test_its_answer_is_what_the_sandbox_shows(agent_dev: AgentDev, config: Path)
     home, repo = agent_dev.home, agent_dev.repo
     below_home = ("data/table", "data/.git-credentials", "scratch/note", ".ssh/config", ".profile")
     paths = [str(home / name) for name in below_home] + [str(repo / name) for name in ("a.key", "own file", ".git/HEAD")]
-    paths += ["/etc/passwd", "/etc/shadow", "/etc/hostname", "/usr/bin/env", "/var/lib", "/run", "/proc/sys", "/tmp"]
+    paths += [
+        "/etc/passwd",
+        "/etc/shadow",
+        "/etc/hostname",
+        "/usr/bin/env",
+        "/var/lib",
+        "/run",
+        "/proc/sys",
+        "/tmp",
+        "/",
+        "/var",
+        "/run/agent-dev",
+        "/dev",
+    ]
+    paths += [f"/dev/{name}" for name in os.listdir("/dev") if name not in {*DEVICES, "console"}]
     found = agent_dev("--no-merge", "--", "sh", "-c", LOOK, "sh", *paths)
     printed = {path: STATES[why(agent_dev, path)["state"]] for path in paths}
     assert found.stdout.splitlines() == [printed[path] for path in paths], printed
     assert set(printed.values()) == set(STATES.values())
+
+
+@pytest.mark.parametrize("name", ["/", "~", "~/aihome", "~/.local", "/dev/kvm", "/etc/shadow", "~/missing"])
+def test_no_option_is_named_that_would_be_refused(agent_dev: AgentDev, config: Path, name: str) -> None:
+    (agent_dev.home / ".local").mkdir(exist_ok=True)
+    done = agent_dev("why", "--json", name, env={"XDG_STATE_HOME": str(agent_dev.home / ".local/state")})
+    assert json.loads(done.stdout)["changes"] == []
+
+
+def test_nothing_of_a_git_dir_is_applied(agent_dev: AgentDev) -> None:
+    (agent_dev.repo / ".git/hooks").mkdir(exist_ok=True)
+    for name in (".git/config", ".git/hooks/pre-commit"):
+        data = why(agent_dev, name)
+        assert (data["state"], data["text"].partition(":")[0]) == ("writable", "a private copy of the git directory")
 
 
 def test_a_setting_is_named_with_its_file_and_line(agent_dev: AgentDev, config: Path) -> None:
@@ -76,6 +106,19 @@ def test_hosts(agent_dev: AgentDev) -> None:
     none = json.loads(agent_dev("--net", "none", "why", "--json", "[::1]:80").stdout)
     assert (none["state"], none["origin"]) == ("not reachable", "net: none (--net)")
     assert "loopback interface of its own" in none["text"]
+
+
+def test_a_denied_host_is_not_described_as_reached(agent_dev: AgentDev) -> None:
+    for rule, text in (("gist.github.com", "all ports are denied"), ("gist.github.com:443", "port 443 is denied")):
+        rules = ("--net", "allow", "--allow", "*.github.com", "--deny", rule)
+        data = json.loads(agent_dev(*rules, "why", "--json", "gist.github.com").stdout)
+        assert (data["state"], data["text"]) == ("not reachable", text)
+
+
+def test_a_host_with_an_impossible_port_is_refused(agent_dev: AgentDev) -> None:
+    done = agent_dev("why", "github.com:99999")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "github.com:99999: 99999 is not a port (1 to 65535)" in done.stderr
 
 
 def test_commands(agent_dev: AgentDev) -> None:
