@@ -42,7 +42,7 @@ class _TypedLine:
         words = [[name, verb["about"]] for name, verb in table["verbs"].items() if " " not in name]
         self._verb: Table = {
             "options": table["options"],
-            "arguments": [{"words": words, "sources": ["profile"]}],
+            "arguments": [{"words": words, "sources": ["agent"]}],
             "is_repeated": False,
             "ends_options": True,
             "has_command": True,

@@ -42,13 +42,29 @@ def find_place(options: "tuple[tuple[str, str], ...]", environ: dict[str, str]) 
 
 def list_words(source: str, place: Place) -> "list[tuple[str, str]]":
     """Return the words of one source with their descriptions, the newest first."""
-    if source == "profile":
-        return [(name, "profile") for name in load.list_profile_names(place.home, place.environ)]
+    if source in ("profile", "agent", "package"):
+        return [(name, "profile") for name in _profiles(place, source)]
     if source == "merge":
         return list(_merges(place))
     if source in _STATES:
         return list(_sessions(place, source))
     return []
+
+
+def _profiles(place: Place, source: str) -> "Iterator[str]":
+    """Yield the names of profiles: of all, of those that can be started, or of those that can be installed."""
+    for name in load.list_profile_names(place.home, place.environ):
+        if source == "profile" or (name != load.DEFAULT_PROFILE and (source == "agent" or _has_package(name, place))):
+            yield name
+
+
+def _has_package(name: str, place: Place) -> bool:
+    request = load.SettingsRequest(agent=name, home=place.home, environ=place.environ, is_read_only=True)
+    try:
+        profile = load.load_settings(request).profile
+    except AgentDevError:
+        return False  # `agent-dev profiles` shows its problems
+    return profile.has_package and bool(profile.command)
 
 
 _STATES = {

@@ -13,9 +13,9 @@ _SOURCES = {  # what a metavar stands for; others are typed by the user
     "SESSION": ("session",),
     "[SESSION] [PATH…]": ("session", "files"),
     "MERGE": ("merge",),
-    "AGENT": ("profile",),
-    "AGENT [ARGS…]": ("profile",),
-    "COMMAND": ("profile", "commands"),
+    "AGENT": ("agent",),
+    "AGENT [ARGS…]": ("agent",),
+    "COMMAND": ("agent", "commands"),
     "PATH": ("files",),
     "PATH[:HUNK,…]": ("files",),
     "PATH=SIDE": ("files",),
@@ -28,6 +28,9 @@ _OWN = {  # of one subcommand, where the metavar alone does not say it
     ("approve", "SESSION"): ("running",),
     ("undiscard", "SESSION"): ("discarded",),
     ("profiles", "NAME"): ("profile",),
+    ("config", "AGENT"): ("profile",),
+    ("install", "AGENT"): ("package",),
+    ("init", "AGENT"): ("package",),
     ("", "PATH"): ("directories",),
 }
 _WORDS = {

@@ -80,11 +80,20 @@ def test_own_and_shipped_profiles_are_offered(agent_dev: AgentDev) -> None:
     assert "cook" in completed(agent_dev, "co")
 
 
+def test_only_profiles_that_a_subcommand_takes_are_offered(agent_dev: AgentDev) -> None:
+    assert {"default", "bash", "pi"} <= {*completed(agent_dev, "profiles", "")}
+    for words in ((), ("run",), ("show",)):
+        offered = completed(agent_dev, *words, "")
+        assert {"default", "bash", "pi"} & {*offered} == {"bash", "pi"}
+    listed = agent_dev.do("install", "--list").splitlines()[1:]
+    assert completed(agent_dev, "install", "") == [line.split()[0] for line in listed]
+
+
 def test_completion_changes_nothing(waiting: AgentDev) -> None:
     shutil.rmtree(waiting.env["XDG_CACHE_HOME"])
     os.mkdir(f"{waiting.state}/sessions/unfinished")  # which other subcommands move to the trash
     before = tree(waiting.home.parent)
-    for typed in (["merge", ""], ["undo", ""], ["undiscard", ""], ["config", ""], ["--net", ""]):
+    for typed in (["merge", ""], ["undo", ""], ["undiscard", ""], ["config", ""], ["install", ""], ["--net", ""]):
         completed(waiting, *typed)
     assert tree(waiting.home.parent) == before
 

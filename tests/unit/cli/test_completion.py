@@ -87,8 +87,8 @@ def test_values_and_arguments_have_their_words(line: str, offered: set[str]) -> 
 @pytest.mark.parametrize(
     ("line", "sources"),
     [
-        ("", ("profile",)),
-        ("--net none ", ("profile",)),
+        ("", ("agent",)),
+        ("--net none ", ("agent",)),
         ("-C ", ("directories",)),
         ("--ro=x", ("directories",)),
         ("-- ", ("commands",)),
@@ -99,8 +99,8 @@ def test_values_and_arguments_have_their_words(line: str, offered: set[str]) -> 
         ("claude ", ("files",)),
         ("-- make ", ("files",)),
         ("show claude --", ("files",)),
-        ("run ", ("profile",)),
-        ("run --direct ", ("profile",)),
+        ("run ", ("agent",)),
+        ("run --direct ", ("agent",)),
         ("merge ", ("session",)),
         ("merge --all ", ("session",)),
         ("merge --take ", ("files",)),
@@ -121,6 +121,9 @@ def test_values_and_arguments_have_their_words(line: str, offered: set[str]) -> 
         ("backup once ", ("directories",)),
         ("backup once . --to ", ("directories",)),
         ("config ", ("profile",)),
+        ("show ", ("agent",)),
+        ("install ", ("package",)),
+        ("init --agent ", ("package",)),
         ("profiles ", ("profile",)),
     ],
 )
