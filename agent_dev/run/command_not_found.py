@@ -25,12 +25,12 @@ def missing_command_hint(name: str, prepared: "PreparedRun", *, is_direct: bool)
         if not os.path.lexists(full):
             return f"{full} does not exist"
         return f"{full} is not visible in the sandbox: add --ro {os.path.dirname(full)}"
-    known = _profiles(prepared.machine.home, dict(os.environ))
+    profile = prepared.settings.profile
+    if name == profile.name and not profile.command:
+        return f"the profile {name} has no `command`, and no program is called {name}"
+    names = load.list_profile_names(prepared.machine.home, dict(os.environ))
+    known = [one for one in names if one != load.DEFAULT_PROFILE]
     return f"the profiles are {', '.join(known)}{validators.did_you_mean(name, known)}"
-
-
-def _profiles(home: str, environ: dict[str, str]) -> list[str]:
-    return [profile for profile, _, _ in load.list_profiles(home, environ) if profile != "default"]
 
 
 def _missing_for_control(prepared: "PreparedRun", *, is_direct: bool) -> str:

@@ -20,6 +20,19 @@ def test_a_missing_command_with_a_similar_profile_is_reported(agent_dev: AgentDe
     assert (done.returncode, "(did you mean claude?)" in done.stderr) == (127, True)
 
 
+def test_a_profile_without_a_command_is_named_as_the_cause(agent_dev: AgentDev) -> None:
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev/profiles"
+    folder.mkdir(parents=True)
+    for name in ("nothing", "a b", ".hidden"):
+        (folder / f"{name}.yaml").write_text("about: x\n")
+    done = agent_dev("nothing")
+    assert (done.returncode, "hint: the profile nothing has no `command`" in done.stderr) == (127, True)
+    hint = agent_dev("--", "nosuch").stderr
+    assert ", nothing, " in hint
+    assert "a b" not in hint
+    assert ".hidden" not in hint
+
+
 @pytest.mark.parametrize(
     ("words", "same"),
     [
