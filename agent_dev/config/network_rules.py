@@ -108,6 +108,8 @@ def parse_rules(allow: "Iterable[str]", deny: "Iterable[str]" = ()) -> RuleSet:
 def parse_rule(text: str, *, is_deny: bool = False) -> Rule:
     """Return the rule that a text describes. Raises ValueError with what is wrong."""
     body = text.removesuffix(_PRIVATE_WORD)
+    if "://" in body:
+        raise ValueError(f"{text}: a URL is not a rule: HOST[:PORT,…]")
     if body == _LOCAL or body.startswith(_LOCAL + ":") or _is_socket(body):
         if is_deny or body != text:
             raise ValueError(
