@@ -32,7 +32,7 @@ _ABOUT = {
     "home": "The home directory of the agents. With {profile} or {project} in the path:\none for each agent or repository.",
     "net": f"The network of the agents: {', '.join(NETS[:-1])} or {NETS[-1]}.",
     "limits": "Limits of a run: tmp, memory, processes, file-size, open-files, time,\nfree-disk.",
-    "policy": 'The rules for commands that an agent starts: guard, strict, "off", or a set\nof policy.yaml.',
+    "policy": "The rules for commands that an agent starts: guard, strict, off, or a set\nof policy.yaml.",
     "env": "Variables of your environment that agents get, for example API keys.",
     "share": "Sockets of this machine that agents can use: ssh-agent, gpg-agent, dbus,\ndisplay, clipboard-images, docker.",
     "ro": "More paths that agents can read. A path that ends in `?` may be missing.",

@@ -410,6 +410,11 @@ def check_alerts(found: CheckResults, key: str, node: Node) -> tuple[object, ...
     return None if alert is None else (alert,)
 
 
+def check_policy_name(found: CheckResults, key: str, node: Node) -> str | None:
+    """Return the name of a policy set, or `off`, also without quotes, where YAML reads it as false."""
+    return OFF if isinstance(node, Scalar) and node.text == OFF else check_line(found, key, node)
+
+
 def check_command(found: CheckResults, key: str, node: Node) -> tuple[object, ...] | None:
     """Return the arguments of a command; a scalar is one argument and is not split."""
     if isinstance(node, Scalar):
