@@ -86,7 +86,7 @@ class Profile(Value):
 
 _PATHS = ("tools", "caches", "path", "ro", "rw", "overlay")
 LISTS = ("programs", "env", *_PATHS, "mask", "share", "tx_allow", "allow", "deny", "publish", "no_proxy")
-MAPPINGS = ("set", "limits", "agent", "ssh", "credentials")
+MAPPINGS = ("set", "limits", "agent", "ssh", "credentials", "keys")
 IMPORT_KINDS = ("memory", "settings", "skills", "commands", "servers", "hooks", "plugins")  # of files for `home --import`
 NETS = ("host", "none", "allow", "ask", "learn")
 GATEWAY_NETS = ("allow", "ask", "learn")  # with a network of the sandbox's own, behind a gateway (network/)

@@ -476,6 +476,7 @@ def check_key_bindings(found: CheckResults, key: str, node: Node) -> tuple[tuple
     for name, value in mapping_pairs(found, f"{key}.", node):
         text = check_line(found, f"{key}.{name.text}", value)
         if text is not None:
+            found.lines[f"{key}:{name.text}"] = name.line
             pairs.append((name.text, text))
     return tuple(pairs)
 

@@ -2,7 +2,7 @@
 
 from agent_dev.config import load, trust_store
 from agent_dev.config.options import RunOptions, settings_request
-from agent_dev.config.profile import BUILT_IN, OFF
+from agent_dev.config.profile import BUILT_IN, MAPPINGS, OFF
 from agent_dev.config.upstream_proxy import parse_proxy
 from agent_dev.linux import users
 from agent_dev.quick_dataclass import dataclass
@@ -55,6 +55,8 @@ def _items(key: str, value: object) -> list[tuple[str, object]]:
         return [(f"set:{name}", f"{name}={text}") for name, text in value]
     if key == "notify" and not value:
         return [(key, OFF)]
+    if key in MAPPINGS and isinstance(value, tuple):
+        return [(f"{key}:{item[0]}", item) for item in value]
     if isinstance(value, tuple) and key != "command":
         return [(f"{key}:{item}", item) for item in value]
     return [(key, list(value) if isinstance(value, tuple) else value)]

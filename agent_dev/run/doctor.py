@@ -285,6 +285,8 @@ def _rules(where: CommandContext) -> Finding:
         rules = risk_load.load_risk_rules(where.environ)
     except AgentDevError as error:
         return Finding("risk rules", error.message.splitlines()[0], FindingState.FAILED, remedy="fix that file")
+    if problems := risk_load.tx_allow_problems(where.profile.tx_allow, where.origins, where.environ):
+        return Finding("risk rules", problems[0], FindingState.FAILED, remedy="fix that file")
     return Finding("risk rules", f"{len(rules)} loaded")
 
 

@@ -11,7 +11,7 @@ from agent_dev.errors import NoSession, UnknownSession, UnreadableSession, Usage
 from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.paths import expand
-from agent_dev.quick_dataclass import dataclass
+from agent_dev.quick_dataclass import dataclass, field
 from agent_dev.session import removal, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
@@ -19,13 +19,14 @@ OPEN = (store.RUNNING, store.WAITING, store.KILLED)
 
 @dataclass(frozen=True, slots=True)
 class CommandContext:
-    """The context of a command: state directory, root, current directory, environment, profile."""
+    """The context of a command: state directory, root, current directory, environment, profile and its origins."""
 
     store: store.Store
     root: str
     cwd: str
     environ: dict[str, str]
     profile: Profile = Profile(name="default")
+    origins: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,11 +48,12 @@ def command_context(options: RunOptions, environ: dict[str, str]) -> CommandCont
     """Return the context of a command. Raises Refused if the directory does not exist, NewerState."""
     home = users.home_directory(environ)
     request = load.SettingsRequest(agent="", home=home, environ=environ, config=options.config, flags=options_layer(options))
-    profile = load.load_settings(request).profile
+    settings = load.load_settings(request)
+    profile = settings.profile
     cwd = os.path.realpath(paths.absolute(options.directory))
     state = store.state_store(expand(profile.state, home), environ)
     store.require_known_format(state)
-    return CommandContext(state, repository.find_location(cwd).root, cwd, environ, profile)
+    return CommandContext(state, repository.find_location(cwd).root, cwd, environ, profile, settings.origins)
 
 
 def list_sessions(session_store: store.Store) -> tuple[ListedSession, ...]:

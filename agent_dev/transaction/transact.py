@@ -3,7 +3,7 @@
 import os
 import time
 
-from agent_dev.errors import CannotStart, UsageError
+from agent_dev.errors import CannotStart, InvalidConfiguration, UsageError
 from agent_dev.paths import is_below
 from agent_dev.run import job, run
 from agent_dev.run.request import COMMAND, RunRequest
@@ -48,7 +48,7 @@ def run_commands(spec: TransactionSpec, notice: "Notice") -> TransactionAttempt:
     """
     deadline = time.monotonic_ns() + spec.timeout * 1_000_000 if spec.timeout else 0
     request = spec.request.replace(deadline=deadline)
-    outcome, step = _run_step(None, request, notice, _make_path_check(spec.take))
+    outcome, step = _run_step(None, request, notice, _make_check(spec))
     checks = _checks(spec) if outcome.is_kept or not spec.score else ()  # an attempt without changes has no score
     steps, command = [step], store.read_record(outcome.session)["command"] if checks and outcome.is_kept else []
     cause, reason = _failure(outcome, spec.timeout)
@@ -98,12 +98,18 @@ def _check_failure(check: _Check, outcome: "job.RunOutcome", score: float | None
     return "", ""
 
 
-def _make_path_check(paths: tuple[str, ...]) -> "Callable[[PreparedRun], None]":
-    """Return a check that rejects a --take path outside all roots before anything starts."""
+def _make_check(spec: TransactionSpec) -> "Callable[[PreparedRun], None]":
+    """Return a check that rejects a --take path outside all roots and unknown rules of `tx_allow` before anything starts."""
 
     def check(prepared: "PreparedRun") -> None:
+        allowed = prepared.settings.profile.tx_allow
+        if allowed:
+            from agent_dev.risk.load import tx_allow_problems  # rare
+
+            if problems := tx_allow_problems(allowed, prepared.settings.origins, spec.request.environ):
+                raise InvalidConfiguration(message="\n".join(problems))
         roots = (prepared.location.root, *prepared.overlays)
-        for path in paths:
+        for path in spec.take:
             full = os.path.normpath(os.path.join(prepared.cwd, path))
             if not any(is_below(full, root) for root in roots):
                 raise UsageError(message=f"tx: --take {path} is outside {roots[0]}", hint="name a path of the repository")

@@ -7,9 +7,11 @@ import pytest
 from textual.events import Key as KeyEvent
 from textual.pilot import Pilot
 
-from agent_dev.cli.screen.screen_settings import check_screen_settings
+from agent_dev.cli.screen.screen_settings import load_screen_settings, screen_problems
 from agent_dev.config.profile import Profile
-from agent_dev.errors import UsageError
+from agent_dev.errors import InvalidConfiguration
+from agent_dev.session.sessions import CommandContext
+from agent_dev.session.store import Store
 from tests.harness.sample_session import Sample
 from tests.tui.screen_player import (
     KEYS_TO_SAFE_CHANGE,
@@ -50,24 +52,43 @@ def test_escape_and_a_character_are_a_key_with_alt_if_one_is_bound(key: str, dri
     assert ReviewApp(Sample(), ScreenSettings(keys={"apply": key})).driver_class is driver
 
 
+def configured(**settings: Any) -> CommandContext:
+    origins = {"keys:aply": "config.yaml:2", "keys:apply": "config.yaml:3", "theme": "config.yaml:9"}
+    return CommandContext(Store(""), "/", "/", {}, Profile(name="default", **settings), origins)
+
+
 @pytest.mark.parametrize(
-    ("settings", "refused"),
+    ("settings", "problems"),
     [
-        ({"keys": (("aply", "x"),)}, r"keys: unknown action aply \(did you mean apply\?\)"),
-        ({"keys": (("apply", "m,nosuchkey"),)}, "keys: apply: unknown key `nosuchkey`"),
-        ({"keys": (("apply", "x,"),)}, "keys: apply: unknown key ``"),
-        ({"keys": (("apply", "ctl+x"),)}, "keys: apply: unknown key `ctl\\+x`"),
-        ({"theme": "dracul"}, r"theme: unknown theme dracul \(did you mean dracula\?\)"),
+        ({"keys": (("aply", "x"),)}, ["2: keys.aply: unknown id (did you mean apply?)"]),
+        *(
+            ({"keys": (("apply", text),)}, [f"3: keys.apply: `{key}` is not a key like m, ctrl+s, shift+up, f2 or question_mark"])
+            for text, key in (("m,nosuchkey", "nosuchkey"), ("x,", ""), ("ctl+x", "ctl+x"))
+        ),
+        (
+            {"theme": "dracul"},
+            ["9: theme: dracul is not agent-dev, agent-dev-light or a theme of Textual (did you mean dracula?)"],
+        ),
+        (
+            {"keys": (("aply", "x"), ("apply", "x,")), "theme": "?"},
+            [
+                "2: keys.aply: unknown id (did you mean apply?)",
+                "3: keys.apply: `` is not a key like m, ctrl+s, shift+up, f2 or question_mark",
+                "9: theme: ? is not agent-dev, agent-dev-light or a theme of Textual",
+            ],
+        ),
     ],
 )
-def test_unknown_actions_keys_and_themes_are_refused(settings: dict[str, Any], refused: str) -> None:
-    with pytest.raises(UsageError, match=f"config.yaml: {refused}$"):
-        check_screen_settings(Profile(name="default", **settings))
+def test_all_unknown_ids_keys_and_themes_are_refused_with_their_lines(settings: dict[str, Any], problems: list[str]) -> None:
+    with pytest.raises(InvalidConfiguration) as refused:
+        load_screen_settings(configured(**settings))
+    assert refused.value.message.splitlines() == [f"config.yaml:{problem}" for problem in problems]
 
 
 def test_every_key_that_textual_can_report_is_accepted() -> None:
     keys = (*(keys for keys, _, _ in REVIEW_BINDINGS.values()), "m, ?,+,é,ctrl+s,alt+x,shift+f2,minus")
-    check_screen_settings(Profile(name="default", theme="nord", keys=tuple(("apply", text) for text in keys)))
+    for text in keys:
+        assert not screen_problems(configured(theme="nord", keys=(("apply", text),)))
 
 
 def test_a_rebound_key_works_and_is_shown() -> None:

@@ -60,7 +60,7 @@ def review_session(review: Review, context: CommandContext, *, is_plain: bool = 
     # Subcommands that only print do not import the screen.
     from tui.app import run_review as run_screen
 
-    settings = load_screen_settings(context.profile)
+    settings = load_screen_settings(context)
     add_review_notes(review, context)
 
     def run() -> tuple[int, str]:
@@ -85,7 +85,7 @@ def resolve_conflicts(review: Review, context: CommandContext, stopped: "ImportR
     from agent_dev.cli.screen.conflict_source import ConflictSource
     from tui.app import run_review as run_screen
 
-    settings = load_screen_settings(context.profile)
+    settings = load_screen_settings(context)
     name_and_root = (str(review.record["name"] or review.session.id), str(review.record["root"]))
 
     def run() -> tuple[int, str]:
@@ -161,6 +161,6 @@ def watch_session(one: ListedSession, context: CommandContext) -> int:
 
     source = LiveSource(one.session, context)
     try:
-        return run_screen(source, load_screen_settings(context.profile))[0]
+        return run_screen(source, load_screen_settings(context))[0]
     finally:
         source.close()

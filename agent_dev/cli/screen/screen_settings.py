@@ -2,39 +2,54 @@
 
 from agent_dev.config import validators
 from agent_dev.config.profile import Profile
-from agent_dev.errors import UsageError
+from agent_dev.errors import InvalidConfiguration
+from agent_dev.sanitize import visible
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from agent_dev.session.sessions import CommandContext
     from tui.theme import ScreenSettings
 
 
-def check_screen_settings(profile: Profile) -> None:
-    """Raise UsageError for settings of the screen that it would refuse."""
-    if profile.theme != Profile.theme or profile.keys:  # else Textual need not be imported
-        load_screen_settings(profile)
+def screen_problems(context: "CommandContext") -> tuple[str, ...]:
+    """Return the problems of settings that the screen would refuse, with file and line."""
+    profile = context.profile
+    if profile.theme == Profile.theme and not profile.keys:  # Textual need not be imported
+        return ()
+    problems = (*_key_problems(profile.keys, context.origins), *_theme_problems(profile.theme, context.origins))
+    return tuple(map(visible, problems))
 
 
-def load_screen_settings(profile: Profile) -> "ScreenSettings":
-    """Return the user's keys and colours. Raises UsageError for an unknown action, key or theme."""
-    from tui.theme import THEMES, ScreenSettings
+def load_screen_settings(context: "CommandContext") -> "ScreenSettings":
+    """Return the user's keys and colours. Raises InvalidConfiguration."""
+    from tui.theme import ScreenSettings
 
-    _check_keys(profile.keys)
-    if profile.theme not in THEMES:
-        message = f"config.yaml: theme: unknown theme {profile.theme}{validators.did_you_mean(profile.theme, THEMES)}"
-        raise UsageError(message=message, hint=f"themes: {', '.join(THEMES)}")
-    return ScreenSettings(profile.theme, dict(profile.keys))
+    problems = screen_problems(context)
+    if problems:
+        raise InvalidConfiguration(message="\n".join(problems))
+    return ScreenSettings(context.profile.theme, dict(context.profile.keys))
 
 
-def _check_keys(keys: tuple[tuple[str, str], ...]) -> None:
+def _key_problems(keys: tuple[tuple[str, str], ...], origins: dict[str, str]) -> "Iterator[str]":
     from tui.keys.bindings import REVIEW_BINDINGS
     from tui.keys.key_names import is_key
 
     for name, text in keys:
+        where = f"{origins.get(f'keys:{name}', 'config.yaml')}: keys.{name}"
         if name not in REVIEW_BINDINGS:
-            message = f"config.yaml: keys: unknown action {name}{validators.did_you_mean(name, REVIEW_BINDINGS)}"
-            raise UsageError(message=message, hint=f"actions: {', '.join(REVIEW_BINDINGS)}")
+            yield f"{where}: unknown id{validators.did_you_mean(name, REVIEW_BINDINGS)}"
+            continue
         unknown = [key.strip() for key in text.split(",") if not is_key(key.strip())]
         if unknown:
-            hint = "keys are named like m, ctrl+s, shift+up, f2, question_mark"
-            raise UsageError(message=f"config.yaml: keys: {name}: unknown key `{unknown[0]}`", hint=hint)
+            yield f"{where}: `{unknown[0]}` is not a key like m, ctrl+s, shift+up, f2 or question_mark"
+
+
+def _theme_problems(theme: str, origins: dict[str, str]) -> "Iterator[str]":
+    from tui.theme import THEMES
+
+    if theme not in THEMES:
+        where = f"{origins.get('theme', 'config.yaml')}: theme"
+        meant = validators.did_you_mean(theme, THEMES)
+        yield f"{where}: {theme} is not agent-dev, agent-dev-light or a theme of Textual{meant}"

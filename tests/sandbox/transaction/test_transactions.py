@@ -186,6 +186,10 @@ def test_a_risk_is_allowed_by_its_rule_by_the_configuration_or_by_all(agent_dev:
     config.parent.mkdir(parents=True)
     config.write_text("tx_allow: [executable]\n")
     assert outcome(agent_dev, "--", "install", "-m", "755", "/dev/null", "run4")[0] == 0
+    config.write_text("tx_allow: [executible]\n")
+    code, reported = outcome(agent_dev, "--", "install", "-m", "755", "/dev/null", "run5")
+    problem = f"{config}:1: tx_allow: executible: no such rule in risks.yaml (did you mean executable?)"
+    assert (code, reported["reason"]) == (125, problem)
 
 
 def test_a_conflict_with_a_concurrent_change_merges_nothing(agent_dev: AgentDev) -> None:

@@ -2,9 +2,10 @@
 
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import home as output
-from agent_dev.cli.screen.screen_settings import check_screen_settings
+from agent_dev.cli.screen.screen_settings import screen_problems
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, UnknownAgent
+from agent_dev.errors import SUCCESS, InvalidConfiguration, UnknownAgent
+from agent_dev.risk.load import tx_allow_problems
 from agent_dev.run import config_report
 from agent_dev.session.sessions import CommandContext
 
@@ -19,7 +20,9 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     parser.add_argument("--all", action="store_true", help="also show the defaults")
     parser.add_argument("--json", action="store_true", help="print all as one JSON document")
     args = parser.parse_args(argv)
-    check_screen_settings(context.profile)
+    problems = (*screen_problems(context), *tx_allow_problems(context.profile.tx_allow, context.origins, context.environ))
+    if problems:
+        raise InvalidConfiguration(message="\n".join(problems))
     try:
         values = config_report.effective_values(context, options, args.agent)
     except UnknownAgent as error:

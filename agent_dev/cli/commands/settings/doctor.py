@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import doctor as output
-from agent_dev.cli.screen.screen_settings import check_screen_settings
+from agent_dev.cli.screen.screen_settings import screen_problems
 from agent_dev.config.options import RunOptions
 from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.session.sessions import CommandContext
@@ -42,14 +42,10 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
 
 
 def _screen_settings(context: CommandContext) -> "Sequence[Finding]":
-    """Report a setting of the screen that it would refuse."""
+    """Report settings of the screen that it would refuse."""
     from agent_dev.run.doctor import Finding, FindingState
 
-    try:
-        check_screen_settings(context.profile)
-    except UsageError as error:
-        return [Finding("screen", error.message, FindingState.FAILED, error.hint)]
-    return []
+    return [Finding("screen", problem, FindingState.FAILED, "fix that file") for problem in screen_problems(context)]
 
 
 def _check_places(places: str, context: CommandContext, *, as_json: bool) -> int:
