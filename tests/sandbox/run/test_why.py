@@ -152,6 +152,12 @@ def test_the_text_has_the_state_the_origin_and_a_remedy(agent_dev: AgentDev, con
     assert lines[2].startswith("to change:  agent-dev --overlay ")
 
 
+def test_an_agent_need_not_be_installed(agent_dev: AgentDev) -> None:
+    assert why(agent_dev, "--agent", "claude", "/etc/passwd")["state"] == "visible"
+    assert why(agent_dev, "--agent", "claude", "example.org")["state"] == "reachable"
+    assert why(agent_dev, "--agent", "claude", "claude")["state"] == "not found"
+
+
 @pytest.mark.parametrize("words", [(), ("--agent", "no-such-agent", "/etc"), ("/etc", "no-such-session")])
 def test_mistakes_are_one_line(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
     done = agent_dev("why", *words)

@@ -9,11 +9,11 @@ import shutil
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.errors import SUCCESS, UnknownAgent, UsageError
 from agent_dev.policy.load import load_policy
 from agent_dev.run import resume, show, why
 from agent_dev.run.prepare import prepare_run
-from agent_dev.run.request import AGENT_OR_COMMAND, COMMAND, PreparedRun, RunRequest
+from agent_dev.run.request import AGENT, COMMAND, PreparedRun, RunRequest
 from agent_dev.sanitize import visible
 from agent_dev.session import sessions
 from agent_dev.session.sessions import CommandContext, ListedSession
@@ -56,8 +56,12 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
 def _prepare(args: argparse.Namespace, one: ListedSession | None, context: CommandContext, options: RunOptions) -> PreparedRun:
     if one:
         return resume.prepare_again(one, RunRequest((), options, context.environ, COMMAND))
-    words, kind = ((args.agent,), AGENT_OR_COMMAND) if args.agent else (("true",), COMMAND)
-    return prepare_run(RunRequest(words, options, context.environ, kind))
+    words, kind = ((args.agent,), AGENT) if args.agent else (("true",), COMMAND)
+    try:
+        return prepare_run(RunRequest(words, options, context.environ, kind), with_command=False)  # it need not be installed
+    except UnknownAgent as error:
+        error.hint = "agent-dev profiles"
+        raise
 
 
 def _explain(
