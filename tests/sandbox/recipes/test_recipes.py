@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import subprocess
+import textwrap
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from tests.harness.servers.sshd import make_key, sshd, user
 from tests.harness.terminal import Terminal
 
 RECIPES = Path(__file__).resolve().parents[2] / "recipes"
+DOCS = Path(__file__).resolve().parents[3] / "docs"
 
 
 def run_recipe(agent_dev: AgentDev, name: str, *words: str, path: str = "", **variables: str) -> None:
@@ -70,6 +72,7 @@ def test_the_workflow_applies_tested_changes_and_keeps_others(agent_dev: AgentDe
     (agent_dev.repo / "Makefile").write_text("test:\n\tgrep -q right answer\n")
     steps = yaml.safe_load((RECIPES / "ci-workflow.yml").read_text())["jobs"]["agent"]["steps"]
     [step] = [step for step in steps if step.get("id") == "work"]
+    assert textwrap.indent(step["run"], "    ") in (DOCS / "recipes.md").read_text()
     env = {**agent_dev.environment(), "ANTHROPIC_API_KEY": "key"}
     env["PATH"] = f"{PROGRAM.parent}:{env['PATH']}"
     command = ["/bin/bash", "-e", "-c", step["run"]]
