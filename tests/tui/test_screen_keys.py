@@ -63,7 +63,7 @@ def configured(**settings: Any) -> CommandContext:
         ({"keys": (("aply", "x"),)}, ["2: keys.aply: unknown id (did you mean apply?)"]),
         *(
             ({"keys": (("apply", text),)}, [f"3: keys.apply: `{key}` is not a key like m, ctrl+s, shift+up, f2 or question_mark"])
-            for text, key in (("m,nosuchkey", "nosuchkey"), ("x,", ""), ("ctl+x", "ctl+x"))
+            for text, key in (("x,nosuchkey", "nosuchkey"), ("x,", ""), ("ctl+x", "ctl+x"))
         ),
         (
             {"theme": "dracul"},
@@ -85,10 +85,28 @@ def test_all_unknown_ids_keys_and_themes_are_refused_with_their_lines(settings: 
     assert refused.value.message.splitlines() == [f"config.yaml:{problem}" for problem in problems]
 
 
+@pytest.mark.parametrize(
+    ("keys", "problems"),
+    [
+        ({"apply": "x", "select": "space,y"}, []),
+        ({"apply": "m", "note": "x"}, []),
+        ({"apply": "s", "show.split": "y", "note": "c"}, []),
+        ({"help": "j"}, []),
+        ({"apply": "m"}, ["3: keys.apply: note would have no key left: give it another one"]),
+        ({"apply": "/"}, ["3: keys.apply: search would have no key left: give it another one"]),
+        ({"apply": "x", "select": "x"}, ["3: keys.apply: select would have no key left: give it another one"]),
+        ({"apply": "j,down"}, ["3: keys.apply: cursor.down would have no key left: give it another one"]),
+    ],
+)
+def test_a_key_that_another_binding_needs_is_refused(keys: dict[str, str], problems: list[str]) -> None:
+    assert screen_problems(configured(keys=tuple(keys.items()))) == tuple(f"config.yaml:{problem}" for problem in problems)
+
+
 def test_every_key_that_textual_can_report_is_accepted() -> None:
     keys = (*(keys for keys, _, _ in REVIEW_BINDINGS.values()), "m, ?,+,é,ctrl+s,alt+x,shift+f2,minus")
     for text in keys:
-        assert not screen_problems(configured(theme="nord", keys=(("apply", text),)))
+        problems = screen_problems(configured(theme="nord", keys=(("apply", text),)))
+        assert not [problem for problem in problems if "would have no key" not in problem]
 
 
 def test_a_rebound_key_works_and_is_shown() -> None:

@@ -61,6 +61,11 @@ def is_key(text: str) -> bool:
     return len(text) == 1 or ({*modifiers} <= _MODIFIERS and (last in _KEYS or key_to_character(last) is not None))
 
 
+def split_keys(text: str) -> tuple[str, ...]:
+    """Return the display names of the keys in a list separated by commas: `?` is the same key as `question_mark`."""
+    return tuple(key_name(key.strip()) for key in text.split(","))
+
+
 def key_name(key: str) -> str:
     """Return the display name of a key."""
     *modifiers, last = key.split("+")

@@ -18,7 +18,12 @@ def screen_problems(context: "CommandContext") -> tuple[str, ...]:
     profile = context.profile
     if profile.theme == Profile.theme and not profile.keys:  # Textual need not be imported
         return ()
-    problems = (*_key_problems(profile.keys, context.origins), *_theme_problems(profile.theme, context.origins))
+    origins = context.origins
+    problems = (
+        *_key_problems(profile.keys, origins),
+        *_bindings_without_keys(profile.keys, origins),
+        *_theme_problems(profile.theme, origins),
+    )
     return tuple(map(visible, problems))
 
 
@@ -44,6 +49,19 @@ def _key_problems(keys: tuple[tuple[str, str], ...], origins: dict[str, str]) ->
         unknown = [key.strip() for key in text.split(",") if not is_key(key.strip())]
         if unknown:
             yield f"{where}: `{unknown[0]}` is not a key like m, ctrl+s, shift+up, f2 or question_mark"
+
+
+def _bindings_without_keys(keys: tuple[tuple[str, str], ...], origins: dict[str, str]) -> "Iterator[str]":
+    from tui.keys.bindings import REVIEW_BINDINGS
+    from tui.keys.key_names import split_keys
+
+    takers = {key: name for name, text in reversed(keys) for key in split_keys(text)}
+    own = {name: usual for name, (usual, _, _) in REVIEW_BINDINGS.items()} | dict(keys)
+    for name, text in own.items():
+        others = [takers[key] for key in split_keys(text) if takers.get(key, name) != name]
+        if len(others) == len(split_keys(text)):
+            where = f"{origins.get(f'keys:{others[0]}', 'config.yaml')}: keys.{others[0]}"
+            yield f"{where}: {name} would have no key left: give it another one"
 
 
 def _theme_problems(theme: str, origins: dict[str, str]) -> "Iterator[str]":
