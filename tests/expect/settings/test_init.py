@@ -147,6 +147,8 @@ def test_a_script_writes_a_new_file_next_to_an_existing_one(agent_dev: AgentDev,
     done = agent_dev("init", "--non-interactive", "--home", "agent")
     assert (done.returncode, config.read_text()) == (0, OWN)
     assert "has no effect" in done.stderr
+    assert "agent-dev init --update" in done.stderr
+    assert re.search(r"^home +.*/aihome ", done.stdout, re.MULTILINE)
     assert "\nhome: ~/aihomes/{profile}\n" in new_file.read_text()
     kept = new_file.read_text()
     again = agent_dev("init", "--non-interactive", "--net", "host")

@@ -38,34 +38,36 @@ def run(argv: list[str], context: CommandContext, run_options: RunOptions) -> in
         if code:
             notify("nothing was written")
             return code
-    path = _write(file, decision)
-    if path:
-        _show_result(path, decision.agents, run_options, context)
-    return SUCCESS if path else FAILURE
-
-
-def _write(file: ConfigFile, decision: SetupDecision) -> str:
-    """Write the file and report it; return its path, "" if it was not written or changed."""
     if decision.action == questions.NOTHING:
         notify("nothing was written")
-        return ""
+        return FAILURE
+    if not _write(file, decision):
+        return FAILURE
+    _show_result(file.path, decision.agents, run_options, context)
+    return SUCCESS
+
+
+def _write(file: ConfigFile, decision: SetupDecision) -> bool:
+    """Change config.yaml, or write it or a file next to it, and report that; return False if it cannot be changed."""
     if decision.action == questions.UPDATE:
         text = file.changed(decision.answers)
         if text == file.text:
             notify(f"{file.path} already has these settings")
-            return file.path
+            return True
         if text is not None:
             old = config_file.replace(file, text)
             notify(f"changed {file.path}; the old one is {os.path.basename(old)}")
-            return file.path
+            return True
         warn(f"{file.path} cannot be changed without losing something; it was not changed")
         config_file.write_new(file.new_path, config_file.new_text(decision.answers))
         warn(f"wrote the settings to {file.new_path}; it has no effect, because config.yaml already exists")
-        return ""
+        return False
     path = file.path if decision.action == questions.WRITE else file.new_path
     config_file.write_new(path, config_file.new_text(decision.answers))
     notify(f"wrote {path}{'' if path == file.path else '; it has no effect, because config.yaml already exists'}")
-    return path
+    if decision.action == questions.NEXT_TO_IT:
+        notify("hint: agent-dev init --update changes config.yaml itself")
+    return True
 
 
 def _show_result(path: str, agents: tuple[str, ...], run_options: RunOptions, context: CommandContext) -> None:
