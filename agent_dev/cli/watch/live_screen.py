@@ -65,7 +65,7 @@ class LiveScreen:
         if shown == self._shown:
             return
         clear = "\x1b[2J" if self._shown is None or self._shown[0] != shown[0] else ""
-        body = "\r\n".join(f"\x1b[m{line}\x1b[m\x1b[K" for line in lines)
+        body = "\r\n".join(f"\x1b[m\x1b[K{line}\x1b[m" for line in lines)  # erasing after a full line takes its last character
         self._shown = shown  # before writing: a suspension during it requests another drawing
         streams.write_all(1, f"{clear}\x1b[H{body}".encode("utf-8", "replace"))
 

@@ -38,6 +38,16 @@ def test_enter_runs_the_first_command_and_prints_it(waiting: AgentDev) -> None:
         assert terminal.stty() == before
 
 
+def test_a_row_as_wide_as_the_terminal_is_not_erased_at_its_end(waiting: AgentDev) -> None:
+    with start(waiting, cols=40) as terminal:
+        terminal.wait_for("> r  review session first")
+        terminal.keys("q")
+        assert terminal.wait_exit() == 0
+    row = next(row for row in terminal.raw.split(b"\r\n") if b"waiting" in row)
+    assert "…" in row.decode()
+    assert b"\x1b[K" not in row.partition(b"waiting")[2]
+
+
 def test_arrows_and_hot_keys_select_with_the_options_of_the_menu(agent_dev: AgentDev) -> None:
     other = agent_dev.home / "other"
     other.mkdir()
