@@ -49,7 +49,14 @@ def test_d_shows_the_diff_against_the_best_and_goes_back() -> None:
     _, shown = play("up", "d", "escape")
     assert "▸   best-1  3" in shown
     assert "+diff" not in shown
-    assert "+diff" not in play("d")[1]
+
+
+@pytest.mark.parametrize(("keys", "reason"), [((), "this is the best attempt"), (("down",), "this attempt has no session")])
+def test_d_says_why_there_is_no_diff(keys: tuple[str, ...], reason: str) -> None:
+    _, shown = play(*keys, "d")
+    assert reason in shown
+    assert "+diff" not in shown
+    assert reason not in play(*keys, "d", "escape")[1]
 
 
 @pytest.mark.parametrize("size", [(80, 24), (40, 10)])

@@ -118,12 +118,14 @@ class ComparisonScreen(Screen[None], inherit_bindings=False):
                 self.action_open()
 
     def action_diff(self) -> None:
-        """Show the diff between the best attempt and the one under the cursor."""
+        """Show the diff between the best attempt and the one under the cursor, or why there is none."""
         row = self.comparison.row
-        if row.is_best or not row.has_session:
-            return
-        lines = lines_as_pieces(self._read_diff(self.comparison.cursor))
-        self.app.push_screen(PageScreen("Diff from the best attempt to this one", lines, self._close_page))
+        lines: tuple[PageLine, ...] = (PageLine(Tone.PLAIN, "this is the best attempt: move to another one"),)
+        if not row.has_session:
+            lines = (PageLine(Tone.PLAIN, "this attempt has no session"),)
+        elif not row.is_best:
+            lines = self._read_diff(self.comparison.cursor)
+        self.app.push_screen(PageScreen("Diff from the best attempt to this one", lines_as_pieces(lines), self._close_page))
 
     def _close_page(self, _event: Event) -> None:
         self.app.pop_screen()
