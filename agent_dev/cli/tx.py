@@ -60,7 +60,7 @@ Run a command in a new overlay; apply its changes if all validations succeed.
   --include-risky      apply all risky changes
   --yes-delete-many    allow deleting a large share of the tree's files
   --json               one JSON document on stdout, command output on stderr
-  --many FILE          one transaction per line of FILE (-: stdin), in order
+  --many FILE          one transaction per line of FILE (-: stdin)
   --best N             run COMMAND N times, and propose the best attempt
 Their options: agent-dev tx --many --help. Options of a run are accepted, too.
 
@@ -72,9 +72,10 @@ usage: agent-dev tx [OPTIONS] --many FILE [--jobs N] [--on HOST,HOST]
        agent-dev tx [OPTIONS] --best N --score CMD [--] COMMAND [ARGS…]
        agent-dev tx [OPTIONS] --compare SESSION
 
-Run several transactions at the same time, each in its own overlay.
+Run several transactions at the same time, each in its own overlay. With --many,
+they are merged one after the other, in the order of the lines.
 
-  --many FILE          one transaction per line of FILE (-: stdin), in order
+  --many FILE          one transaction per line of FILE (-: stdin)
   --first              with --many: apply only the first that succeeds
   --best N             run COMMAND N times, and propose the best attempt
   --score CMD          score an attempt: the last line that is only a number

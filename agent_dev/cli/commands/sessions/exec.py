@@ -23,7 +23,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     """Run the subcommand `exec`."""
     example = "agent-dev exec fix-login -- git status"
     parser = make_session_parser("exec", ABOUT.format("Run a command"), example, default=DEFAULT)
-    parser.usage = "agent-dev exec [-h] [SESSION] -- COMMAND [ARGS…]"
+    parser.usage = "agent-dev exec [-h] [-q] [SESSION] -- COMMAND [ARGS…]"
     index = argv.index("--") if "--" in argv else len(argv)
     args = parser.parse_args(argv[:index])
     command = tuple(argv[index + 1 :])

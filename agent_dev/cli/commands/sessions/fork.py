@@ -14,7 +14,8 @@ from agent_dev.session.sessions import CommandContext
 _ABOUT = """\
 Copy an ended session. The copy has the same files and commits, and is resumed and merged independently.
 
-The agent home is shared: both continue the agent's last conversation."""
+The agent home is shared. The copy continues a copy of the agent's last conversation if the agent can make one, else the
+conversation itself."""
 
 
 def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:

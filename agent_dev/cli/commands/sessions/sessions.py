@@ -24,7 +24,7 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     parser = make_parser(
         "sessions", "List the running and waiting sessions of this repository and its work trees.", "agent-dev sessions --all"
     )
-    parser.usage = "agent-dev sessions [-h] [--all] [--json]\n       agent-dev sessions rename [SESSION] NAME"
+    parser.usage = "agent-dev sessions [-h] [-q] [--all] [--json] [--color WHEN]\n       agent-dev sessions rename [SESSION] NAME"
     parser.add_argument("--all", action="store_true", help="list those of all repositories, and merged and discarded ones")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     add_color_argument(parser)
