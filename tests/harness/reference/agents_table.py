@@ -17,13 +17,18 @@ one, and checks that it starts. `install --list` lists the agents, `--version V`
 versions, and `--upgrade` installs them. Only the agents that need the newer node use it: the repository's builds keep the
 system's. Your registry and its certificates are used, but not your tokens.
 
-`agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. `agent-dev resume`
-continues its conversation (`--fresh`: a new one), with the options of the first run that the profile lists in `repeat`, such as
-`--model`, and without its prompt; `agent-dev resume SESSION -- OPTIONS` gives others. If the agent cannot continue its
-conversation, a line says so, and a new one begins. For agents with `{conversation}` below, it is the newest one in the agent
-home that began in the session's directory; to name another: `agent-dev resume --fresh SESSION -- --resume ID` (Claude Code,
-Grok). The login of an agent stays in the agent home (`home --reset --keep-login` keeps it). `agent-dev home --import` copies
-files of your own, if you select them.
+`agent-dev -p PROMPT AGENT` gives any of them a prompt; without a terminal, the agent does this task and exits. In the table,
+`{prompt}` stands for the prompt.
+
+`agent-dev resume` runs the agent again, and the agent continues its conversation; with `--fresh`, it begins a new one. It
+gets the options of the first run that its profile lists in `repeat`, such as `--model`, but not the prompt; `agent-dev resume
+SESSION -- OPTIONS` gives others. In the column *continues with*, `{conversation}` stands for the id of the newest
+conversation in the agent home that began in the session's directory; agents without it find the conversation themselves. If
+the agent cannot continue its conversation, a line says so, and a new one begins. To name another conversation: `agent-dev
+resume --fresh SESSION -- --resume ID` (Claude Code, Grok).
+
+The login of an agent stays in the agent home (`home --reset --keep-login` keeps it). `agent-dev home --import` copies files of
+your own, if you select them.
 
 | agent | package | needs | prompt | without a terminal | continues with | instructed | as root | nests |
 |---|---|---|---|---|---|---|---|---|
