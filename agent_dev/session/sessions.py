@@ -172,13 +172,13 @@ def _mentioning(context: CommandContext, name: str) -> tuple[ListedSession, ...]
 def match_session(all_found: tuple[ListedSession, ...], name: str, root: str) -> ListedSession | None:
     """Return the session with this id, else the one with this name, or None; first those of the repository, the open, the newest.
 
-    Raises UsageError if two open sessions of the repository have the name.
+    Raises UsageError if two open sessions have the name: of the repository, or of others if it has none of that name.
     """
     by_id = [one for one in all_found if one.session.id == name]
     by_name = [one for one in all_found if one.record.get("name") == name]
-    here = [one for one in by_name if store.has_root(one.record, root)]
-    open_here = [one for one in here if one.state in OPEN]
-    if len(open_here) > 1 and not by_id:
-        ids = ", ".join(one.session.id for one in open_here)
-        raise UsageError(message=f"{len(open_here)} open sessions have the name {name}: {ids}", hint="name one by its id")
-    return next(iter(by_id or open_here or here[-1:] or by_name[-1:]), None)
+    found = [one for one in by_name if store.has_root(one.record, root)] or by_name
+    open_ones = [one for one in found if one.state in OPEN]
+    if len(open_ones) > 1 and not by_id:
+        ids = ", ".join(one.session.id for one in open_ones)
+        raise UsageError(message=f"{len(open_ones)} open sessions have the name {name}: {ids}", hint="name one by its id")
+    return next(iter(by_id or open_ones or found[-1:]), None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from agent_dev.agent_git.changes import HEADS, GitChanges, RefChange
 from agent_dev.cli.render.colour import OutputTone, Palette
 from agent_dev.cli.render.format import limit_rows, print_json, print_line, print_outcome
-from agent_dev.cli.render.revert_commands import undo_command
+from agent_dev.cli.render.revert_commands import describe_place, undo_command
 from agent_dev.commits.gitlinks import SubmoduleChange
 from agent_dev.commits.report import CommitReport
 from agent_dev.fs.entry import Key
@@ -204,14 +204,15 @@ def print_decline(result: "DeclineResult", *, as_json: bool) -> None:
 
 def describe_decline(result: "DeclineResult") -> Iterator[str]:
     """Yield the result of declining commits, line by line."""
+    paths = [part.path for part in result.repositories]
     for part in result.repositories:
-        place = f" in {visible(part.path)}" if len(result.repositories) > 1 else ""
+        place = f" in {visible(part.path)}" if len(paths) > 1 else describe_place(paths)
         yield from limit_rows(
             [f"declined {one.id[:_SHORT]} {visible(one.subject)}{place}" for one in part.commits], "declined {} more"
         )
     count = format_count(sum(len(part.commits) for part in result.repositories), "commit")
     left = ", nothing left in the session" if result.is_session_empty else ""
-    yield f"{count} declined{left} ({undo_command([part.path for part in result.repositories], result.merge)})"
+    yield f"{count} declined{left} ({undo_command(paths, result.merge)})"
 
 
 def print_import(result: "ImportResult", *, is_dry: bool, as_json: bool) -> None:
@@ -266,8 +267,8 @@ def _describe_ends(result: "ImportResult", *, is_dry: bool) -> Iterator[str]:
 
 
 def _place(part: "ImportedCommits", result: "ImportResult") -> str:
-    """Return where commits were imported, if the session has several roots."""
-    return f" in {visible(part.path)}" if len(result.roots) > 1 else ""
+    """Return where commits were imported, if the session has several roots or is of another repository."""
+    return f" in {visible(part.path)}" if len(result.roots) > 1 else describe_place(result.roots)
 
 
 def _path(key: Key, result: "ImportResult") -> str:

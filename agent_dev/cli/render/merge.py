@@ -13,7 +13,7 @@ from agent_dev.cli.render.format import (
     roots_of,
     skipped_as_json,
 )
-from agent_dev.cli.render.revert_commands import undo_command
+from agent_dev.cli.render.revert_commands import describe_place, undo_command
 from agent_dev.fs.entry import Key
 from agent_dev.merge import select_by_options
 from agent_dev.merge.merge import MergeResult
@@ -128,9 +128,10 @@ def _print_total(result: MergeResult, review: Review, *, is_dry: bool) -> None:
     if not result.applied:
         print_line("nothing would be merged" if is_dry else "nothing was merged")
     elif not is_dry:
-        merged = format_count(len(result.applied), "change")
-        undo = undo_command(roots_of(review.record), result.id)
-        print_outcome(f"merge {result.id}: {merged} merged, {_describe_left(result, review)} in the session ({undo})")
+        roots = roots_of(review.record)
+        merged = f"{format_count(len(result.applied), 'change')} merged{describe_place(roots)}"
+        undo = undo_command(roots, result.id)
+        print_outcome(f"merge {result.id}: {merged}, {_describe_left(result, review)} in the session ({undo})")
         if result.has_commits_left:
             name = visible(str(review.record["name"] or review.session.id))
             print_line(

@@ -1,10 +1,11 @@
-"""The commands that undo a merge and apply it again, as they can be typed where the program runs."""
+"""The commands that undo a merge and apply it again, as they can be typed where the program runs, and its repository."""
 
 import os
 from collections.abc import Sequence
 
 from agent_dev.errors import Refused
 from agent_dev.git.repository import find_location
+from agent_dev.sanitize import visible
 
 
 def undo_command(roots: Sequence[str], merge_id: str) -> str:
@@ -15,6 +16,11 @@ def undo_command(roots: Sequence[str], merge_id: str) -> str:
 def redo_command(roots: Sequence[str], merge_id: str) -> str:
     """Return the command that applies the merge that was undone again: with its id, if its roots are not here."""
     return "agent-dev redo" if _is_here(roots) else f"agent-dev redo {merge_id}"
+
+
+def describe_place(roots: Sequence[str]) -> str:
+    """Return ` in ROOT` for a merge of another repository than the current one, else ""."""
+    return "" if _is_here(roots) else f" in {visible(roots[0])}"
 
 
 def _is_here(roots: Sequence[str]) -> bool:

@@ -57,7 +57,7 @@ def test_a_conflict_counts_as_left(capsys: pytest.CaptureFixture[str]) -> None:
     record = {**store.BLANK, "roots": ["/r"], "name": "p"}
     review = SimpleNamespace(record=record, changes=ChangeSet((added,)), reconciliations={KEYS[2]: Reconciliation(None)})
     merge.print_merge(done, review, is_dry=False, as_json=False)  # type: ignore[arg-type]
-    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged, 2 left in the session (agent-dev undo m)"
+    assert capsys.readouterr().out.splitlines()[-1] == "merge m: 1 change merged in /r, 2 left in the session (agent-dev undo m)"
 
 
 @pytest.mark.parametrize(

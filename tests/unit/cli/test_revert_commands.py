@@ -1,10 +1,10 @@
-"""The printed command that undoes a merge does so where it was printed."""
+"""The printed command that undoes a merge does so where it was printed; a merge elsewhere is reported with its repository."""
 
 from pathlib import Path
 
 import pytest
 
-from agent_dev.cli.render.revert_commands import redo_command, undo_command
+from agent_dev.cli.render.revert_commands import describe_place, redo_command, undo_command
 from tests.harness.repository import repository
 
 
@@ -25,6 +25,12 @@ def test_without_git_only_the_root_itself_is_here(tmp_path: Path, monkeypatch: p
     (tmp_path / "sub").mkdir()
     assert commands_in(tmp_path, tmp_path, monkeypatch) == ["agent-dev undo", "agent-dev redo"]
     assert commands_in(tmp_path / "sub", tmp_path, monkeypatch) == ["agent-dev undo m1", "agent-dev redo m1"]
+
+
+def test_the_repository_of_a_merge_is_shown_unless_it_is_the_current(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert describe_place([str(tmp_path), "/other"]) == ""
+    assert describe_place(["/other", "/third"]) == " in /other"
 
 
 def commands_in(folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:

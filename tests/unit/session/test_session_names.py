@@ -37,9 +37,14 @@ def test_a_name_means_the_open_session_even_if_a_newer_one_was_merged() -> None:
     assert found.session.id == "1"
 
 
-def test_a_name_of_two_open_sessions_is_refused_but_not_their_ids() -> None:
-    two = (listed("1", "/a", state=store.WAITING), listed("2", "/a", state=store.KILLED))
+@pytest.mark.parametrize(("other", "root"), [("/a", "/a"), ("/a", "/c"), ("/b", "/c")])
+def test_a_name_of_two_open_sessions_is_refused_but_not_their_ids(other: str, root: str) -> None:
+    two = (listed("1", "/a", state=store.WAITING), listed("2", other, state=store.KILLED))
     with pytest.raises(UsageError, match="2 open sessions have the name fix: 1, 2"):
-        match_session(two, "fix", "/a")
-    assert match_session(two, "1", "/a") is two[0]
-    assert match_session(two, "fix", "/b") is two[1]
+        match_session(two, "fix", root)
+    assert match_session(two, "1", root) is two[0]
+
+
+def test_an_open_session_elsewhere_is_found_before_a_merged_one() -> None:
+    two = (listed("1", "/a", state=store.WAITING), listed("2", "/b"))
+    assert match_session(two, "fix", "/c") is two[0]
