@@ -4,6 +4,7 @@ from agent_dev.config.options import RunOptions, parse_limit_option
 from agent_dev.config.profile import NETS
 from agent_dev.errors import UsageError
 from agent_dev.inside.option_parser import InvalidOption, next_option
+from agent_dev.session import session_ids
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -114,6 +115,8 @@ def check_session_name(name: str, prefix: str = "", hint: str = "") -> None:
         raise UsageError(message=f"{prefix}{name!r}: only letters, digits, `.`, `-` and `_`", hint=hint)
     if name.startswith("-") or ".." in name:  # it would be read as an option, or as `diff A..B`
         raise UsageError(message=f"{prefix}{name!r}: not `-` first, and no two `.` in a row", hint=hint)
+    if session_ids.is_id(name):  # commands would find the session with that id instead
+        raise UsageError(message=f"{prefix}{name!r}: it has the form of a session's id", hint=hint)
 
 
 def _check_against_schema(name: str, value: str) -> None:

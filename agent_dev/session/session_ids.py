@@ -19,8 +19,12 @@ def new_id(others: list[str]) -> str:
     return f"{digits[:6]}-{digits[6:12]}-{digits[12:]}{os.urandom(1).hex()[0]}"
 
 
+def is_id(name: str) -> bool:
+    """Return whether a name has the form of an id."""
+    digits = name[:-1].replace("-", "")
+    return len(name) == _LENGTH and name[6:14:7] == "--" and len(digits) == 15 and digits.isascii() and digits.isdigit()
+
+
 def _stamp(name: str) -> int:
     """Return the time in an id as a number, 0 for another name."""
-    digits = name[:-1].replace("-", "")
-    is_id = len(name) == _LENGTH and name[6:14:7] == "--" and len(digits) == 15 and digits.isascii() and digits.isdigit()
-    return int(digits) if is_id else 0
+    return int(name[:-1].replace("-", "")) if is_id(name) else 0

@@ -163,6 +163,7 @@ SESSION: tuple[tuple[str, object], ...] = (
     ("exit", 256),
     ("name", "../../x"),
     ("name", "a\nb"),
+    ("name", "261121-030926-869c"),
     ("command", "sh"),
     ("command", [1]),
     ("started", []),

@@ -35,6 +35,7 @@ def test_a_session_is_renamed(two: AgentDev) -> None:
             "'a b': only letters, digits, `.`, `-` and `_`\nagent-dev: hint: agent-dev sessions rename first fix-login\n",
         ),
         (("first", "a..b"), 2, "'a..b': not `-` first, and no two `.` in a row"),
+        (("first", "261121-030926-869c"), 2, "'261121-030926-869c': it has the form of a session's id\n"),
         (("--", "first", "--all"), 2, "'--all': not `-` first, and no two `.` in a row"),
         (("third", "new"), 2, "no session third"),
         (("", "new"), 2, "sessions rename: an argument is empty"),
@@ -67,6 +68,8 @@ def test_a_name_like_a_commit_or_an_option_is_no_trap(agent_dev: AgentDev) -> No
     for option in (("--name", "--no-merge"), ("--name=-x",)):
         done = agent_dev(*option, "--", "touch", "x")
         assert (done.returncode, "not `-` first" in done.stderr) == (2, True)
+    done = agent_dev("--name", "261121-030926-869c", "--", "touch", "x")
+    assert (done.returncode, "it has the form of a session's id" in done.stderr) == (2, True)
     agent_dev.do("--no-merge", "--name", "1234", "--", "sh", "-c", "echo x >facade; mkdir 2024; echo y >2024/file")
     assert "+y" in agent_dev.do("diff", "1234")
     for words in (("2024",), ("1234", "2024"), ("--", "2024"), ("1234", "--", "2024"), ("--stat", "2024")):
