@@ -50,7 +50,7 @@ class SessionExport:
 
     def __init__(self, session: store.Session, record: store.Record, environ: dict[str, str]) -> None:
         """Open the session's upper layers. Raises OSError, or Refused for a session that cannot be bundled."""
-        if record["options"].get("direct") or record.get("is_restore"):
+        if store.is_direct(record) or record.get("is_restore"):
             raise Refused(message="a session of direct mode cannot be bundled", hint="agent-dev merge --export DIR")
         self._session, self._record, self._environ = session, record, environ
         store.make_uppers_accessible(session, len(record["roots"]))

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 def resume(listed: ListedSession, request: RunRequest, notice: "Notice") -> run_job.RunOutcome:
     """Run an ended session again. Raises AgentDevError if the agent never started; the session is unchanged then."""
-    if listed.record["options"].get("direct"):
+    if store.is_direct(listed.record):
         raise Refused(
             message=f"session {listed.name} ran in the real tree: it cannot be resumed", hint="agent-dev run --direct AGENT"
         )

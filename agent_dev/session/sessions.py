@@ -7,7 +7,7 @@ from agent_dev import paths
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions, options_layer
 from agent_dev.config.profile import Profile
-from agent_dev.errors import NoSession, UnknownSession, UnreadableSession, UsageError
+from agent_dev.errors import AgentDevError, NoSession, UnknownSession, UnreadableSession, UsageError
 from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.paths import expand
@@ -156,6 +156,13 @@ def find_by_name(context: CommandContext, name: str) -> ListedSession | None:
     if "/" not in name and store.may_have_record(own.folder):
         return _listed(own)  # by its id: no other record must be read
     return match_session(_mentioning(context, name), name, context.root)
+
+
+def require_overlay(one: ListedSession) -> None:
+    """Raise AgentDevError for a session without an overlay, whose agent works in the real tree."""
+    if store.is_direct(one.record):
+        message = f"session {one.name} works in the real tree: it has no overlay"
+        raise AgentDevError(message=message, hint="agent-dev restore --dry-run lists its changes")
 
 
 def open_with_name(context: CommandContext, name: str) -> tuple[ListedSession, ...]:

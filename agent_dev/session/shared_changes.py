@@ -53,7 +53,7 @@ def find_shared_changes(found: Iterable[ListedSession], environ: dict[str, str])
     uppers: dict[str, list[_Layer]] = defaultdict(list)
     untrusted: set[str] = set()
     for one in found:
-        if one.problem or one.state not in OPEN or one.record["options"].get("direct"):
+        if one.problem or one.state not in OPEN or store.is_direct(one.record):
             continue
         untrusted.update(store.untrusted_paths(one.record))
         repositories = {entry["root"]: entry["common"] for entry in one.record["git"]}

@@ -450,6 +450,11 @@ def has_root(record: Record, path: str) -> bool:
     return path == record.get("root") or path in record.get("roots", ())
 
 
+def is_direct(record: Record) -> bool:
+    """Return whether a session's agent works in the real tree: it has no overlay."""
+    return bool(record["options"].get("direct"))
+
+
 def has_no_record(session: Session) -> bool:
     """Return whether a session has no record: it is being created, or its creator was killed."""
     return not may_have_record(session.folder) and os.path.isdir(session.folder)

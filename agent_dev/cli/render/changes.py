@@ -37,7 +37,7 @@ from agent_dev.session import approvals
 from agent_dev.session.origin import describe_origin, origin_as_json, typed_words
 from agent_dev.session.published import ListedPort, read_published, url_of
 from agent_dev.session.sessions import ListedSession
-from agent_dev.session.store import MERGED, RUNNING
+from agent_dev.session.store import MERGED, RUNNING, is_direct
 
 if TYPE_CHECKING:
     from agent_dev.commits.gitlinks import SubmoduleChange
@@ -97,6 +97,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
                 "approvals": count_questions(one),
                 "imported": origin_as_json(one.record),
                 "attempt": _attempt_as_json(one),
+                "direct": is_direct(one.record),
                 "changes": (_change(change, roots) for change in changes.changes),
                 "notes": list(changes.notes),
                 "commits": _commits_as_json(contents),
@@ -109,7 +110,7 @@ def print_status(one: ListedSession, contents: SessionContents, *, as_json: bool
         print_line(f"published {url_of(port, one.name)}, port {port.inside} inside")
     for line in _origin_lines(one):
         print_line(line)
-    _list(contents, roots, palette)
+    _list(one, contents, palette)
     if contents.postponed:
         print_line(f"{RISK_SIGN} {format_count(contents.postponed, 'change')}: risks not checked yet")
         for row in command_rows("to check them", f"agent-dev diff {one.name} --stat"):
@@ -152,7 +153,7 @@ def _next_commands(one: ListedSession, contents: SessionContents) -> Sequence[st
     """Return the next command for a session: what a user would most likely do with it."""
     if one.state == RUNNING:
         asked = command_rows("to answer what waits", f"agent-dev approve --in {one.name}") if count_questions(one) else ()
-        return (*asked, *command_rows("to see it live", f"agent-dev watch {one.name}"))
+        return (*asked, *_restore_rows(one), *command_rows("to see it live", f"agent-dev watch {one.name}"))
     if one.state == MERGED:
         return command_rows("to see its merges", "agent-dev merges")
     if contents.changes.changes:
@@ -161,7 +162,15 @@ def _next_commands(one: ListedSession, contents: SessionContents) -> Sequence[st
         return command_rows("to import the commits", f"agent-dev merge {one.name} --commits")
     if contents.is_already_applied:
         return command_rows("to end the session", f"agent-dev merge {one.name}")
-    return command_rows("to run the agent again", f"agent-dev resume {one.name}")
+    return _restore_rows(one) or command_rows("to run the agent again", f"agent-dev resume {one.name}")
+
+
+def _restore_rows(one: ListedSession) -> Sequence[str]:
+    """Return the commands for the changes of a session that works in the real tree."""
+    if not is_direct(one.record):
+        return ()
+    restore = command_rows("to revert them", "agent-dev restore") if one.state != RUNNING else ()
+    return (*command_rows("to list them", "agent-dev restore --dry-run"), *restore)
 
 
 def print_summary(review: "Review", count: int, commit_total: int) -> None:
@@ -179,10 +188,12 @@ def print_summary(review: "Review", count: int, commit_total: int) -> None:
         return  # the terminal is gone
 
 
-def _list(contents: SessionContents, roots: Sequence[str], palette: Palette) -> None:
-    for text in change_rows(contents.changes, roots, palette=palette):
+def _list(one: ListedSession, contents: SessionContents, palette: Palette) -> None:
+    for text in change_rows(contents.changes, roots_of(one.record), palette=palette):
         print_line(f"  {text}")
-    if not contents.changes.changes:
+    if is_direct(one.record):
+        print_line("  its changes are in the real tree")
+    elif not contents.changes.changes:
         print_line("  all changes are already in the working tree" if contents.is_already_applied else "  no changes")
 
 

@@ -41,7 +41,7 @@ def fork_session(context: CommandContext, listed: ListedSession, name: str) -> L
 
 
 def _refuse(listed: ListedSession) -> None:
-    if listed.record["options"].get("direct"):
+    if store.is_direct(listed.record):
         raise Refused(message=f"session {listed.name} ran in the real tree: there is nothing to copy")
     if listed.record["state"] == store.MERGED:
         raise Refused(message=f"session {listed.name} is merged: there is nothing to copy", hint="agent-dev sessions")

@@ -43,7 +43,7 @@ def run_on_ended(listed: ListedSession, request: RunRequest, cwd: str, notice: "
 
 
 def _refuse(listed: ListedSession) -> None:
-    if listed.record["options"].get("direct"):
+    if store.is_direct(listed.record):
         raise Refused(message=f"session {listed.name} ran in the real tree: its files are there")
     if listed.record.get("packed"):
         message = f"session {listed.name} is merged: it has no files of its own"

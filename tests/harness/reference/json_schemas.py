@@ -179,6 +179,7 @@ SCHEMAS: dict[str, Schema] = {
         approvals=COUNT,
         imported=ORIGIN,
         attempt=KEPT_ATTEMPT,
+        direct=BOOLEAN,
     ),
     "merge": MERGE_RESULT,
     "restore": MERGE_RESULT,

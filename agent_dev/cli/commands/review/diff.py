@@ -67,6 +67,7 @@ def _has_changed(path: str, one: sessions.ListedSession, context: CommandContext
 
 
 def _diff_paths(one: sessions.ListedSession, names: list[str], context: CommandContext, args: argparse.Namespace) -> int:
+    sessions.require_overlay(one)
     files = () if args.stat else tuple(os.path.normpath(os.path.join(context.cwd, name)) for name in names)
     with open_for_reading(one, context, files) as review:
         try:

@@ -22,6 +22,8 @@ def print_session_diff(name: str, paths: list[str], context: CommandContext, arg
     one, other = sessions.find_session(context, name), sessions.find_session(context, args.against)
     if one.session.id == other.session.id:
         raise UsageError(message=f"--against {args.against} is the same session", hint="agent-dev sessions lists all")
+    for each in (one, other):
+        sessions.require_overlay(each)
     with open_for_reading(other, context) as before, open_for_reading(one, context) as after:
         keys = [key for path in paths for key in _resolve(path, (after, before), context)] if paths else None
         found = compare_sessions(before, after, keys)

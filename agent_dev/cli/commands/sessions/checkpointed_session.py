@@ -8,8 +8,12 @@ from agent_dev.session.sessions import CommandContext, ListedSession
 
 
 def find_locked(context: CommandContext, name: str) -> tuple[ListedSession, bool]:
-    """Return a session, and whether this call locked it: a running session is not locked."""
+    """Return a session, and whether this call locked it: a running session is not locked.
+
+    Raises AgentDevError for one without an overlay.
+    """
     one = sessions.find_session(context, name)
+    sessions.require_overlay(one)
     return (one, False) if one.state == store.RUNNING else (session_access.lock_ended(one), True)
 
 

@@ -32,6 +32,7 @@ def roll_back(context: CommandContext, target: tuple[str, int], typed: tuple[str
     """Roll the named session back to a checkpoint; with `typed`, only these paths."""
     name, number = target
     one = sessions.find_session(context, name)
+    sessions.require_overlay(one)
     paths = tuple(relative_to_root(path, context, one) for path in typed)
     if paths:
         operations.require_known_paths(one, paths, operations.list_checkpoints(one, number))

@@ -19,10 +19,14 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     else:
         one = ask_running_session(context, "agent-dev stop {}", ("stop", "stopped"))
     ended = session_access.stop(context, one)
-    if not ended.state:
-        print_outcome(f"session {one.name} stopped; it had no changes and was removed")
-    elif one.state != store.RUNNING:
+    if one.state != store.RUNNING:
         print_outcome(f"session {one.name} was not running; it is {ended.state}")
+    elif store.is_direct(one.record):
+        print_outcome(f"session {one.name} stopped; its changes are in the real tree")
+        for row in command_rows("to list them", "agent-dev restore --dry-run"):
+            print_outcome(row)
+    elif not ended.state:
+        print_outcome(f"session {one.name} stopped; it had no changes and was removed")
     else:
         print_outcome(f"session {one.name} stopped; its changes are kept")
         for row in command_rows("to select and apply them", f"agent-dev merge {one.name}"):
