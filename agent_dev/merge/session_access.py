@@ -6,6 +6,7 @@ import time
 
 from agent_dev.errors import SessionBusy, UnreadableSession
 from agent_dev.linux import pid_namespace, signals
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import open_transaction, removal, store
 from agent_dev.session.sessions import CommandContext, ListedSession, list_sessions
 
@@ -35,7 +36,7 @@ def _clean_up(session: store.Session, one: ListedSession) -> ListedSession:
         pid_namespace.kill_all(pid_namespace.NamespaceIdentity(*namespace))
         removal.remove_work_directories(session)
     finish_interrupted_work(session)
-    return ListedSession(session, store.read_record(session), one.state)
+    return replace(one, session=session, record=store.read_record(session))
 
 
 def lock_when_free(session: store.Session, state: str) -> store.Session:

@@ -3,6 +3,7 @@
 import os
 
 from agent_dev.errors import NoSession, SessionBusy, UnknownSession, UnreadableSession
+from agent_dev.quick_dataclass import replace
 from agent_dev.session import removal, sessions, store
 from agent_dev.session.sessions import CommandContext, ListedSession
 
@@ -33,17 +34,25 @@ def find_discarded(context: CommandContext, name: str) -> ListedSession:
 
 
 def undiscard(context: CommandContext, one: ListedSession) -> ListedSession:
-    """Move a session out of the trash and return it. Raises SessionBusy."""
+    """Move a session out of the trash and return it, without its name if an open one has that now. Raises SessionBusy."""
     locked = store.lock_session(one.session)
     try:
         if os.path.lexists(f"{context.store.sessions}/{locked.id}"):
             raise SessionBusy(session=one.name, what="there already", hint="agent-dev sessions --all lists it")
         record: store.Record = {**one.record, "state": _state_before(one.record)}
         record.pop("discarded_as", None)
+        if record["state"] != store.MERGED and _is_name_in_use(context, record):
+            record["name"] = ""
         store.write_record(locked, record, is_durable=True)  # first: in the trash it counts as discarded in any case
         return ListedSession(removal.move_from_trash(context.store, locked), record, record["state"])
     finally:
         store.unlock_session(locked)
+
+
+def _is_name_in_use(context: CommandContext, record: store.Record) -> bool:
+    """Return whether an open session of the same repository has the name of this one."""
+    name = record["name"]
+    return bool(name and sessions.open_with_name(replace(context, root=record["root"]), name))
 
 
 def _state_before(record: store.Record) -> str:

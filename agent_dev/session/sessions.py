@@ -1,7 +1,8 @@
 """Find and list the sessions of a repository, with their current states."""
 
 import os
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 from agent_dev import paths
 from agent_dev.config import load
@@ -11,7 +12,7 @@ from agent_dev.errors import AgentDevError, NoSession, UnknownSession, Unreadabl
 from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.paths import expand
-from agent_dev.quick_dataclass import dataclass, field
+from agent_dev.quick_dataclass import dataclass, field, replace
 from agent_dev.session import removal, store
 
 OPEN = (store.RUNNING, store.WAITING, store.KILLED)
@@ -31,17 +32,21 @@ class CommandContext:
 
 @dataclass(frozen=True, slots=True)
 class ListedSession:
-    """A session as lists show it. `problem`: why its record is unreadable; then everything else is empty."""
+    """A session as lists show it. `problem`: why its record is unreadable; then everything else is empty.
+
+    `has_shared_name`: another open session of the repository has the same name, as after an undo of the merge of an older one.
+    """
 
     session: store.Session
     record: store.Record
     state: str
     problem: str = ""
+    has_shared_name: bool = False
 
     @property
     def name(self) -> str:
-        """The name the user gave, else the id."""
-        return str(self.record.get("name") or self.session.id)
+        """The name the user gave, else the id: commands accept it as the name of the session."""
+        return self.session.id if self.has_shared_name else str(self.record.get("name") or self.session.id)
 
 
 def command_context(options: RunOptions, environ: dict[str, str]) -> CommandContext:
@@ -107,7 +112,14 @@ def sessions_of_repository(context: CommandContext, *, every: bool = False) -> t
     def is_included(one: ListedSession) -> bool:
         return every or bool(one.problem) or (store.has_root(one.record, context.root) and one.state in OPEN)
 
-    return tuple(filter(is_included, list_sessions(context.store)))
+    return _mark_shared_names(filter(is_included, list_sessions(context.store)))
+
+
+def _mark_shared_names(found: Iterable[ListedSession]) -> tuple[ListedSession, ...]:
+    """Return sessions, marked if another open one among them has the same name and repository."""
+    keyed = [(one, (one.record["root"], one.record.get("name"))) for one in found]
+    counts = Counter(key for one, key in keyed if one.state in OPEN and key[1])
+    return tuple(replace(one, has_shared_name=True) if one.state in OPEN and counts[key] > 1 else one for one, key in keyed)
 
 
 def sessions_of_work_trees(context: CommandContext) -> tuple[ListedSession, ...]:
@@ -118,7 +130,7 @@ def sessions_of_work_trees(context: CommandContext) -> tuple[ListedSession, ...]
         is_of_repository = git is not None and any(entry["common"] == git.common for entry in one.record["git"])
         return bool(one.problem) or (one.state in OPEN and (is_of_repository or store.has_root(one.record, context.root)))
 
-    return tuple(filter(is_included, list_sessions(context.store)))
+    return _mark_shared_names(filter(is_included, list_sessions(context.store)))
 
 
 def find_session(
@@ -136,7 +148,7 @@ def find_session(
             raise UnknownSession(name=name, hint="agent-dev sessions --all lists them")
         if found.problem and not damaged:
             store.read_record(found.session)  # raises UnreadableSession
-        return found
+        return _mark_shared_name(context, found) if name == found.session.id else found  # found by its name, that is unique
     own = newest_sessions(context.store, (context.root,), states, 1)
     if not own:
         damaged_ones = [one.session.id for one in list_sessions(context.store) if one.problem]
@@ -147,7 +159,15 @@ def find_session(
             if damaged_ones
             else "agent-dev sessions --all lists those of other repositories",
         )
-    return own[0]
+    return _mark_shared_name(context, own[0])
+
+
+def _mark_shared_name(context: CommandContext, one: ListedSession) -> ListedSession:
+    """Return a session, marked if another open one of its repository has the same name."""
+    name = one.record.get("name")
+    if not name or one.state not in OPEN:
+        return one
+    return replace(one, has_shared_name=len(open_with_name(replace(context, root=one.record["root"]), name)) > 1)
 
 
 def find_by_name(context: CommandContext, name: str) -> ListedSession | None:
@@ -167,7 +187,12 @@ def require_overlay(one: ListedSession) -> None:
 
 def open_with_name(context: CommandContext, name: str) -> tuple[ListedSession, ...]:
     """Return the open sessions of this repository that the user gave this name; of a thousand, few records are parsed."""
-    found = (one for one in _mentioning(context, name) if one.record.get("name") == name and one.state in OPEN)
+    return tuple(one for one in all_with_name(context, name) if one.state in OPEN)
+
+
+def all_with_name(context: CommandContext, name: str) -> tuple[ListedSession, ...]:
+    """Return the sessions of this repository that have this name, also those that are merged."""
+    found = (one for one in _mentioning(context, name) if one.record.get("name") == name)
     return tuple(one for one in found if store.has_root(one.record, context.root))
 
 

@@ -298,11 +298,12 @@ def _session_rows(found: Sequence[ListedSession], *, with_roots: bool) -> list[t
 def _listed(one: ListedSession, *, with_root: bool) -> tuple[str, ...]:
     when = time.strftime("%Y-%m-%d %H:%M", time.localtime(one.record["started"] // 10**9))
     root = short_path(str(one.record["root"])) if with_root else ""
-    session_id = one.session.id if with_root and one.record.get("name") else ""
+    session_id = one.session.id if (with_root or one.has_shared_name) and one.record.get("name") else ""
     waiting = approvals.count_by_kind(one.session.folder) if one.state == RUNNING else (0, 0)
     note = ", ".join(filter(None, (describe_origin(one.record), _describe_attempt(one), _describe_waiting(*waiting))))
     shown_state = f"{one.state}, detached" if _is_detached(one) else one.state
-    return one.name, shown_state, when, command_text(typed_words(one.record)), session_id, root, note
+    name = str(one.record.get("name") or one.session.id)
+    return name, shown_state, when, command_text(typed_words(one.record)), session_id, root, note
 
 
 def _describe_attempt(one: ListedSession) -> str:

@@ -81,11 +81,18 @@ def test_a_name_like_a_commit_or_an_option_is_no_trap(agent_dev: AgentDev) -> No
 
 
 def test_an_id_selects_one_of_two_open_sessions_of_a_name(two: AgentDev) -> None:
-    two.do("sessions", "rename", "second", "fix")
-    two.do("discard", "fix")
     two.do("sessions", "rename", "first", "fix")
-    two.do("undiscard", "fix")
+    two.do("merge", "fix", "--all")
+    two.do("sessions", "rename", "second", "fix")
+    two.do("undo")  # the first one is open again
     ids = [str(row["session"]) for row in two.sessions()]
     done = two("discard", "fix")
     assert (done.returncode, f"2 open sessions have the name fix: {', '.join(ids)}" in done.stderr) == (2, True)
     assert "second" in two.do("diff", ids[1])
+    assert [ids[row] in line for row, line in enumerate(two.do("sessions").splitlines())] == [True, True]
+    for words in ((), (ids[1],)):
+        assert two.do("status", *words).endswith(f"to select and apply changes: agent-dev merge {ids[1]}\n")
+    assert (
+        two("discard").stderr
+        == f"agent-dev: several sessions are open: {', '.join(ids)}\nagent-dev: hint: agent-dev discard {ids[1]}\n"
+    )

@@ -49,6 +49,16 @@ def test_an_undo_of_a_discarded_sessions_merge_returns_its_changes(agent_dev: Ag
     assert agent_dev.changes(session) == {"README.md": "edited", "n": "added"}
 
 
+def test_a_restored_session_loses_a_name_that_an_open_one_has(agent_dev: AgentDev) -> None:
+    first = make(agent_dev)
+    agent_dev.do("discard", "one")
+    second = make(agent_dev)
+    done = agent_dev("undiscard")
+    assert (done.returncode, done.stdout) == (0, f"session {first} is waiting\n")
+    assert done.stderr == "agent-dev: an open session is already named one; the restored session has no name\n"
+    assert {row["session"]: row["name"] for row in agent_dev.sessions()} == {first: None, second: "one"}
+
+
 def test_a_session_that_is_not_in_the_trash_is_a_usage_error(agent_dev: AgentDev) -> None:
     done = agent_dev("undiscard", "nobody")
     assert (done.returncode, done.stdout) == (2, "")
