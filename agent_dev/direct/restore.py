@@ -107,7 +107,7 @@ def _record(run_snapshot: RunSnapshot, context: CommandContext) -> store.Record:
     return {
         **store.BLANK,
         "state": store.WAITING,
-        "name": next(name for name in names if not sessions.open_with_name(here, name)),
+        "name": next(name for name in names if not sessions.all_with_name(here, name)),
         "root": run_snapshot.root,
         "roots": [run_snapshot.root],
         "cwd": run_snapshot.root,

@@ -257,6 +257,16 @@ def test_one_path_alone_is_restored(plain: AgentDev) -> None:
     assert (done.returncode, "mistyped is neither in the snapshot nor in the repository" in done.stderr) == (2, True)
 
 
+def test_the_sessions_of_two_restores_have_different_names(plain: AgentDev) -> None:
+    ran(plain, DAMAGE)
+    for words in (("--path", "sub"), ()):
+        assert plain("restore", *words).returncode == 0
+    for _ in range(2):
+        plain.do("undo")
+    first, second = [row["name"] for row in plain.sessions()]
+    assert second == f"{first}-2"
+
+
 def test_a_read_only_directory_is_restored_read_only(plain: AgentDev) -> None:
     (plain.repo / "folder").chmod(0o555)
     ran(plain, "chmod 755 folder; rm -r folder")
