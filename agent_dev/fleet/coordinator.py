@@ -104,7 +104,8 @@ def run_fleet(request: FleetRequest, context: CommandContext, reporter: Reporter
             _merge_arrived(work)
             is_complete = not _has_lost(work) and not work.was_ended
             _finish_rest(work)
-        return work.table
+        is_complete = is_complete or not run.events()
+        return replace(work.table, is_resumable=not is_complete)
     finally:
         run.close(is_complete=is_complete or not run.events())
 

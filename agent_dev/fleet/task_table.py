@@ -34,9 +34,10 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class TaskTable:
-    """All tasks, in the order of the list."""
+    """All tasks, in the order of the list. `is_resumable`: the run has ended, and `tx --resume` runs what is missing."""
 
     tasks: tuple[Task, ...]
+    is_resumable: bool = False
 
     def start(self, number: int, host: str) -> "TaskTable":
         """Note that a task started on a host; one that has arrived stays as it is."""

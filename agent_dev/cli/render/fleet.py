@@ -81,7 +81,7 @@ def print_table(table: TaskTable, *, for_review: bool) -> None:
     kept = [task.result.session for task in table.tasks if task.result and task.result.session]
     if kept:
         console.notify(f"{len(kept)} session{'s' * (len(kept) != 1)} to review: agent-dev merge --every-session")
-    if any(task.result and task.result.cause in ("lost", "refused", "signal") for task in table.tasks):
+    if table.is_resumable:
         console.notify("hint: the same command with --resume runs the missing tasks")
 
 

@@ -53,14 +53,17 @@ def check_lost_host(agent_dev: AgentDev, on: str, folder: Path, lose: Callable[[
 
 
 def check_interrupt(agent_dev: AgentDev, on: str, folder: Path) -> None:
-    """Ctrl-C ends every process on every host: within five seconds, or 20 on a machine that runs other tests beside."""
+    """Ctrl-C ends every process on every host: within five seconds, or 20 on a machine that runs other tests beside.
+
+    The hint names `--resume`.
+    """
     path = tasks(folder, *("echo begun; sleep 1000.018" for _ in range(4)))
     with agent_dev.start("tx", "--many", path, "--on", on, "--jobs", "4") as process:
         wait_until(lambda: len(processes("sleep\0001000.018")) >= 4, "the tasks run", 60)
         process.send_signal(signal.SIGINT)
         wait_until(lambda: not processes("1000.018") and not processes(f"{PROGRAM}\0work"), "they have ended", 20)
-        process.communicate(timeout=60)
-        assert process.returncode == 1
+        _, errors = process.communicate(timeout=60)
+        assert (process.returncode, "--resume runs the missing tasks" in errors) == (1, True)
 
 
 def check_resume(agent_dev: AgentDev, on: str, folder: Path, homes: list[Path]) -> None:

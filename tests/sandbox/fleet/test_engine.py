@@ -47,6 +47,11 @@ def test_first_applies_only_the_first_task_that_passes_and_stops_the_others(engi
     wait_until(lambda: not processes("sleep\0001000.027"), "the others have ended")
 
 
+def test_a_task_that_was_killed_by_its_own_signal_is_not_resumed(engine: AgentDev, tmp_path: Path) -> None:
+    done = engine("tx", "--many", tasks(tmp_path, "kill -9 $$"), "--on", "lab")
+    assert (done.returncode, "killed by signal 9" in done.stderr, "--resume" in done.stderr) == (1, True, False)
+
+
 @pytest.mark.parametrize(("name", "code"), [("lab", 0), ("broken", 1)])
 def test_doctor_checks_an_engine(engine: AgentDev, name: str, code: int) -> None:
     done = engine("doctor", "--on", name, "--json")
