@@ -1,5 +1,6 @@
 """Undo or redo the git part of a merge: refs that have not been moved since, and the index, entry by entry."""
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -11,6 +12,7 @@ from agent_dev.git.updates import NO_ENTRY, GitUpdate, IndexUpdate
 from agent_dev.git.user_refs import UserGit
 from agent_dev.merge_engine import index_lock, index_operation, merge_execution, pending_marks
 from agent_dev.merge_engine.merge_plan import SkippedChange
+from agent_dev.session import store
 
 RunnableOps = tuple[tuple[int, ...], tuple[SkippedChange, ...]]
 
@@ -22,6 +24,7 @@ def git_locked(merging: merge_execution.Merge, *, is_forward: bool) -> Iterator[
     for git in merging.journal.git_updates:
         if merging.journal.moves_refs(is_forward=is_forward):
             _demand(git, is_forward=is_forward)
+            _demand_commits(merging, git, is_forward=is_forward)
         _demand_head(git)
     first = begin.session_root_count if begin is not None else 0
     git_dirs = [number for number in range(first, len(merging.stages)) if merging.stages[number] is not None]
@@ -68,6 +71,20 @@ def _demand(git: GitUpdate, *, is_forward: bool) -> None:
         raise CannotUndo(
             message=f"{name} would be deleted, but it is checked out; nothing was changed", hint="git switch to another branch"
         )
+
+
+def _demand_commits(merging: merge_execution.Merge, git: GitUpdate, *, is_forward: bool) -> None:
+    """Raise CannotUndo if a commit that a ref would get is missing: after an undo, git gc may remove what was imported."""
+    user = UserGit(git.folder, git.program, dict(git.environ))
+    wanted = [one.new if is_forward else one.old for one in git.refs]
+    missing = [commit for commit in wanted if commit and user.run("cat-file", "-e", commit)[0]]
+    if not missing:
+        return
+    session = merging.journal.header.session if merging.journal.header is not None else ""
+    is_kept = is_forward and os.path.isdir(f"{merging.store.sessions}/{session}")
+    name = store.name_of_session(merging.store, session)
+    hint = f"agent-dev merge {name} --commits imports it again" if session and is_kept else ""
+    raise CannotUndo(message=f"commit {missing[0][:10]} is no longer in the repository; nothing was changed", hint=hint)
 
 
 def _demand_head(git: GitUpdate) -> None:

@@ -38,6 +38,20 @@ def test_a_redo_repeats_the_import(session: GitSession) -> None:
     assert (head(session.root), session.files(), status(session.root)) == (made, after, "")
 
 
+def test_a_redo_of_commits_that_git_has_removed_names_the_import(session: GitSession) -> None:
+    made = session.commit("one", a__txt="agent\n", new="n\n")
+    session.end()
+    session.import_commits()
+    session.undo()
+    before = head(session.root), session.files()
+    git(session.root, "reflog", "expire", "--expire=now", "--all")
+    git(session.root, "gc", "-q", "--prune=now")
+    with pytest.raises(CannotUndo, match=f"commit {made[:10]} is no longer in the repository; nothing was changed") as caught:
+        session.redo()
+    assert caught.value.hint == f"agent-dev merge {session.session.id} --commits imports it again"
+    assert (head(session.root), session.files()) == before
+
+
 def test_an_undo_after_git_wrote_the_index_reverts_the_entries(session: GitSession) -> None:
     start = head(session.root)
     session.commit("one", a__txt="agent\n", new="n\n")
