@@ -17,7 +17,7 @@ from agent_dev.fleet.answer import WorkerGreeting
 from agent_dev.fleet.checkout import CommitStore
 from agent_dev.fleet.ticket import MAX_TICKET, Ticket, parse_ticket
 from agent_dev.fs import checksummed_json
-from agent_dev.linux import pid_namespace, streams, syscalls
+from agent_dev.linux import pid_namespace, streams
 from agent_dev.paths import is_below
 from agent_dev.run.request import RunRequest
 from agent_dev.session import removal, sessions, store
@@ -89,14 +89,9 @@ def run_ticket(ticket: Ticket, source: BinaryIO, target: int, environ: dict[str,
 
 def _run_child(spec: TransactionSpec, target: int, context: CommandContext) -> TransactionAttempt:
     """Run a transaction in a child process, with its output on stderr. Raises CancelledError."""
-
-    def make_spec() -> TransactionSpec:
-        syscalls.die_with_parent()
-        return spec
-
     with child_process.wake_on_signals() as wake:
         with child_process.block_signals():
-            child = child_process.start_child(make_spec, 2)
+            child = child_process.start_child(lambda: spec, 2)
         is_cancelled = _wait(child, target, wake)
         if is_cancelled:
             _cancel(child)

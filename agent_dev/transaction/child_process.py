@@ -8,14 +8,14 @@ from contextlib import contextmanager
 
 from agent_dev.errors import NOT_STARTED, AgentDevError, SessionBusy
 from agent_dev.fs import fast_json
-from agent_dev.linux import pid_namespace
+from agent_dev.linux import pid_namespace, syscalls
 from agent_dev.quick_dataclass import dataclass
 from agent_dev.session import store
 from agent_dev.transaction import result as transaction_result
 from agent_dev.transaction import transact
 from agent_dev.transaction.result import FAILED, CommandStep, TransactionAttempt, TransactionResult, TransactionSpec
 
-ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)  # signals that end a transaction
+ENDING = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP)  # signals that end a transaction
 PAUSE = 0.03  # seconds between two checks of a lock
 _LOCK_TIMEOUT = 30.0  # seconds to wait for the lock of a session whose launcher ended: its children may end later
 
@@ -41,13 +41,17 @@ class ChildTransaction:
 def start_child(make_spec: Callable[[], TransactionSpec], output: int) -> ChildTransaction:
     """Start a transaction in a new process session (setsid(2)) without a terminal. Its output goes to a descriptor.
 
-    `make_spec` is called in the child.
+    `make_spec` is called in the child, which is killed if this process is.
     """
+    parent = os.getpid()
     result_read, result_write = os.pipe()
     pid = os.fork()
     if pid == 0:
         code = 1
         try:
+            syscalls.die_with_parent()
+            if os.getppid() != parent:
+                os._exit(code)
             _reset_signals()
             os.close(result_read)
             _leave_terminal(output)

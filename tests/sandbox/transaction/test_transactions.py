@@ -420,13 +420,14 @@ def test_the_output_of_each_candidate_is_printed(agent_dev: AgentDev) -> None:
     assert (done.returncode, done.stdout) == (0, "first\nsecond\n")
 
 
-def test_candidates_ended_by_a_signal_merge_nothing_more(agent_dev: AgentDev, tmp_path: Path) -> None:
-    marker = "1238.5"
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGQUIT, signal.SIGKILL])
+def test_candidates_ended_by_a_signal_merge_nothing_more(agent_dev: AgentDev, tmp_path: Path, number: signal.Signals) -> None:
+    marker = f"58.{number:02}"  # it ends even if the signal does not end it
     (tmp_path / "list").write_text(f"echo a >a; sleep {marker}\necho b >b\n")
     with agent_dev.start("tx", "--many", tmp_path / "list", "--jobs", "2") as process:
         wait_until(lambda: processes(f"sleep\0{marker}"), "the first runs")
-        process.send_signal(signal.SIGTERM)
+        process.send_signal(number)
         process.communicate(timeout=60)
-    assert process.returncode == 1
+    assert process.returncode == (-signal.SIGKILL if number == signal.SIGKILL else 1)
     assert not (agent_dev.repo / "b").exists()
     assert wait_until(lambda: not processes(f"sleep\0{marker}"), "all is over")
