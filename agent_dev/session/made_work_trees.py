@@ -46,6 +46,8 @@ def make_work_tree(location: SessionLocation, name: str, environ: dict[str, str]
         raise UsageError(message=f"--worktree: {location.root} is not in a git repository", hint="run without --worktree")
     for known in list_made(location.git):
         if known.branch == name:
+            if not os.path.isdir(known.path):
+                raise Refused(message=f"--worktree {name}: {known.path} is missing", hint="if you deleted it: git worktree prune")
             return known, False
     path = f"{location.root.rstrip('/')}.{name}"
     git = _find_git(location.root, environ)

@@ -1,5 +1,6 @@
 """`--worktree NAME`: a git work tree for a run, which is removed when nothing is left in it, and never with work in it."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,16 @@ def test_a_second_run_uses_it_again_below_the_same_directory(agent_dev: AgentDev
     done = agent_dev("--no-merge", "--worktree", "fix", "--", "pwd", cwd=agent_dev.repo / "sub")
     assert done.stdout == f"{place(agent_dev)}/sub\n"
     assert "using the work tree" in done.stderr
+
+
+def test_a_deleted_one_is_refused_with_a_hint_that_helps(agent_dev: AgentDev) -> None:
+    agent_dev("--no-merge", "--worktree", "fix", "--", "sh", "-c", "echo x > made")
+    shutil.rmtree(place(agent_dev))
+    done = agent_dev("--worktree", "fix", "--", "true")
+    assert (done.returncode, done.stderr.splitlines()[1:]) == (125, ["agent-dev: hint: if you deleted it: git worktree prune"])
+    assert f"{place(agent_dev)} is missing" in done.stderr
+    agent_dev.git("worktree", "prune")
+    assert agent_dev("--worktree", "fix", "--", "pwd").stdout == f"{place(agent_dev)}\n"
 
 
 def test_an_existing_branch_is_checked_out_and_kept(agent_dev: AgentDev) -> None:
