@@ -141,6 +141,10 @@ class UnreadableSession(AgentDevError):
     """session {session}: {reason}; nothing was changed"""
 
 
+class MissingRoot(UnreadableSession):
+    """session {session}: {path} does not exist; nothing was changed"""
+
+
 class CannotMerge(AgentDevError):
     """{path}: {reason}"""
 

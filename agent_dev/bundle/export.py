@@ -49,9 +49,10 @@ class SessionExport:
     """The export of an ended, locked session. `close` restores the modes of directories that were made readable."""
 
     def __init__(self, session: store.Session, record: store.Record, environ: dict[str, str]) -> None:
-        """Open the session's upper layers. Raises OSError, or Refused for a session that cannot be bundled."""
+        """Open the session's upper layers. Raises OSError, MissingRoot, or Refused for a session that cannot be bundled."""
         if store.is_direct(record) or record.get("is_restore"):
             raise Refused(message="a session of direct mode cannot be bundled", hint="agent-dev merge --export DIR")
+        store.require_roots(session, record)
         self._session, self._record, self._environ = session, record, environ
         store.make_uppers_accessible(session, len(record["roots"]))
         self._uppers = uppers.open_trees(session, len(record["roots"]))

@@ -236,6 +236,7 @@ def _open_trees(session: store.Session, environ: dict[str, str], *, is_running: 
         uppers = _running_trees(session, len(roots)) if is_running else open_trees(session, len(roots))
         real_trees = tuple(dir_tree.Tree(root.path, is_reviewed=True) for root in roots)
     except OSError as error:
+        store.require_roots(session, record)
         raise UnreadableSession(session=store.session_name(session), reason=f"{error.filename}: {error.strerror}") from None
     base = LowerSnapshot(session.lower_snapshot)
     return Review(session, record, ChangeSet(()), uppers, real_trees, base, environ, is_running=is_running)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
-from agent_dev.errors import CommandFailed, UnknownSession, UnreadableSession
+from agent_dev.errors import CommandFailed, MissingRoot, UnknownSession, UnreadableSession
 from agent_dev.merge.review import Review, open_review
 from agent_dev.overlay import lower_snapshot
 from agent_dev.session import store
@@ -41,6 +41,8 @@ def retry_while_changing(session: store.Session, read: Callable[[], T]) -> T:
     for _ in range(_TRIES):
         try:
             return read()
+        except MissingRoot:
+            raise
         except (OSError, UnreadableSession, CommandFailed) as error:
             reason = (error.strerror or "") if isinstance(error, OSError) else error.message
             if not os.path.isdir(session.folder):

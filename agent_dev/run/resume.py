@@ -6,7 +6,15 @@ import time
 from agent_dev.agent_git import refs
 from agent_dev.agent_git.repositories import AgentRepository, list_repositories, select_stores
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SYSTEM_ERRORS, AgentDevError, Refused, UnreadableSession, agent_not_started, describe_system_error
+from agent_dev.errors import (
+    SYSTEM_ERRORS,
+    AgentDevError,
+    NoDirectory,
+    Refused,
+    UnreadableSession,
+    agent_not_started,
+    describe_system_error,
+)
 from agent_dev.fs import dir_tree, walk
 from agent_dev.fs.entry import CorruptUpperError, FileType
 from agent_dev.git import passed_config_files
@@ -190,13 +198,23 @@ def prepare_again(listed: ListedSession, request: RunRequest) -> PreparedRun:
     given = {name: value for name, value in request.options.as_dict().items() if value != getattr(RunOptions, name)}
     merged = RunOptions(**{**recorded, **given, "directory": str(listed.record["cwd"])})
     if request.arguments:
-        return prepare_run(RunRequest(request.arguments, merged, request.environ, request.kind))
+        return _prepare(listed, RunRequest(request.arguments, merged, request.environ, request.kind))
     kind = COMMAND if listed.record.get("is_command") else AGENT_OR_COMMAND  # `tx` accepts both without `--`
     again = RunRequest(tuple(map(str, arguments)), merged, request.environ, kind)
     again = again.replace(continues=request.continues, review_notes=request.review_notes, command=request.command)
     again = again.replace(agent_arguments=request.agent_arguments, forks=listed.record.get("forked", False))
     again = again.replace(terminal=request.terminal)
-    return prepare_run(again)
+    return _prepare(listed, again)
+
+
+def _prepare(listed: ListedSession, again: RunRequest) -> PreparedRun:
+    """Prepare a run in the directory of the session. Raises Refused if it was moved or deleted."""
+    try:
+        return prepare_run(again)
+    except NoDirectory:
+        root, cwd = str(listed.record["root"]), str(listed.record["cwd"])
+        missing, hint = (cwd, "create it again") if os.path.isdir(root) else (root, "move it back")
+        raise Refused(message=f"session {listed.name} ran in {missing}, which does not exist", hint=hint) from None
 
 
 def git_dirs_of(listed: ListedSession, record: store.Record) -> tuple[PrivateGitDir, ...]:

@@ -4,7 +4,7 @@ import fcntl
 import os
 from binascii import crc32
 
-from agent_dev.errors import NewerState, SessionBusy, UnreadableSession, UnusableStateDirectory
+from agent_dev.errors import MissingRoot, NewerState, SessionBusy, UnreadableSession, UnusableStateDirectory
 from agent_dev.fs import checksummed_json, fast_json, state_files
 from agent_dev.fs.rmtree import remove_tree
 from agent_dev.session import session_ids
@@ -379,6 +379,14 @@ def read_record(session: Session) -> Record:
     if not isinstance(record.get("git"), list):
         record["git"] = _git_list(record.get("git"))
     return record  # type: ignore[return-value]  # ours, by its version
+
+
+def require_roots(session: Session, record: Record) -> None:
+    """Raise MissingRoot if a directory in which the session ran was moved or deleted."""
+    for path in record["roots"]:
+        if not os.path.isdir(path):
+            hint = f"move it back, or make a link: ln -s NEW_PATH {path}"
+            raise MissingRoot(session=session_name(session), path=path, hint=hint)
 
 
 def has_in_record(session: Session, texts: "Sequence[str]") -> bool:
