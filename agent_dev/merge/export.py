@@ -1,10 +1,12 @@
 """Export selected changes to a directory of files or to a patch."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import BinaryIO
 
-from agent_dev.errors import UsageError
+from agent_dev.errors import CannotMerge, UsageError
+from agent_dev.fs import rmtree
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge import patches
 from agent_dev.merge.review import Review
@@ -20,22 +22,44 @@ def export(review: Review, planned: MergePlan, target: str, name: Callable[[Key]
     """Write a plan's results to a new file that ends in .patch or .diff, else to a new directory. The real tree is only read.
 
     `name` returns a key's relative path. Returns the keys that were not exported: deletions in a directory, and what git's patch
-    format cannot represent. Raises UsageError if the target exists.
+    format cannot represent. Raises UsageError if the target exists, or CannotMerge if it cannot be written; nothing of it stays.
     """
-    if os.path.lexists(target) and not (os.path.isdir(target) and not os.listdir(target)):
+    is_empty = os.path.isdir(target) and not os.listdir(target)
+    if os.path.lexists(target) and not is_empty:
         raise UsageError(message=f"{target} already exists", hint="use a path that does not exist")
     if target.endswith(SUFFIXES):
-        with open(target, "xb") as file:
+        file = open(target, "xb")  # noqa: SIM115  (closed below, but a failure to create it removes nothing)
+        with _removed_on_failure(target, lambda: os.unlink(target)), file:
             return tuple(
                 step.key
                 for step in planned.steps
                 if isinstance(step, PutEntry | RemoveEntry) and not _write_patch(review, step, name, file)
             )
     os.makedirs(target, exist_ok=True)
-    for step in planned.steps:
-        if isinstance(step, PutEntry | MakeDirectory):
-            _write(review, step, os.path.join(os.fsencode(target), name(step.key)))
+    with _removed_on_failure(target, lambda: _remove_directory(target, is_kept=is_empty)):
+        for step in planned.steps:
+            if isinstance(step, PutEntry | MakeDirectory):
+                _write(review, step, os.path.join(os.fsencode(target), name(step.key)))
     return tuple(step.key for step in planned.steps if isinstance(step, RemoveEntry))
+
+
+@contextmanager
+def _removed_on_failure(target: str, remove: Callable[[], None]) -> Iterator[None]:
+    """Remove what a failed or interrupted export has written. Raises CannotMerge for an OSError."""
+    try:
+        yield
+    except BaseException as error:
+        remove()
+        if isinstance(error, OSError):
+            raise CannotMerge(path=target, reason=f"{error.strerror}; nothing was exported") from None
+        raise
+
+
+def _remove_directory(path: str, *, is_kept: bool) -> None:
+    for name in os.listdir(path):
+        rmtree.remove_tree(f"{path}/{name}")
+    if not is_kept:
+        os.rmdir(path)
 
 
 def _write(review: Review, step: PutEntry | MakeDirectory, path: bytes) -> None:

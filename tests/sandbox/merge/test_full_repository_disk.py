@@ -35,6 +35,17 @@ def test_a_merge_names_the_file_system_that_is_full(agent_dev: AgentDev, full: P
     assert sorted(os.listdir(repository)) == ["file"]
 
 
+@pytest.mark.only_root
+@pytest.mark.parametrize("target", ["new.patch", "new", "empty"])
+def test_an_export_to_a_full_disk_leaves_nothing(agent_dev: AgentDev, full: Path, target: str) -> None:
+    agent_dev.ended_session("seq 300000 >lines")
+    (full / "empty").mkdir()
+    done = agent_dev("merge", "--all", "--export", full / target)
+    assert done.returncode == 1
+    assert done.stderr == f"agent-dev: {full / target}: No space left on device; nothing was exported\n"
+    assert [*full.rglob("*")] == [full / "empty"]
+
+
 @pytest.mark.parametrize("number", [errno.ENOSPC, errno.EDQUOT])
 def test_the_file_system_with_the_least_free_space_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int) -> None:
     first, second = tmp_path / "first", tmp_path / "second"
