@@ -101,9 +101,9 @@ def _without_old_paths(some: Sequence[SkippedChange], renames: Mapping[Key, Key]
 def _reasons_left(result: MergeResult) -> str:
     """Return why changes were left, with their numbers; "" if they were only not selected."""
     words = [left.reason.partition(":")[0] for left in result.skipped]
-    known = {word: words.count(word) for word in (*_REASONS, "not selected")}
+    known = {word: words.count(word) for word in (*_REASONS, "in conflict", "not selected")}
     counts = {word: known[word] for word in _REASONS}
-    counts |= {"in conflict": len(result.conflicts), "blocked": len(words) - sum(known.values())}
+    counts |= {"in conflict": len(result.conflicts) + known["in conflict"], "blocked": len(words) - sum(known.values())}
     return ", ".join(f"{count:,} {word}" for word, count in counts.items() if count)
 
 

@@ -60,3 +60,10 @@ def test_a_repository_that_the_agent_created_is_left_and_reported(agent_dev: Age
         assert (done.returncode, (folder / "new").exists()) == (1, merged)
         assert "skipped .git: files under .git are never merged\n" in done.stdout
     assert not (folder / ".git").exists()
+
+
+def test_a_conflict_that_was_not_selected_is_counted_as_one(agent_dev: AgentDev) -> None:
+    agent_dev.ended_session("echo agent >>README.md; echo new >new")
+    (agent_dev.repo / "README.md").write_text("yours\n")
+    done = agent_dev("merge", "--take", "new")
+    assert (done.returncode, "not merged: 1 in conflict (agent-dev merge shows them)\n" in done.stdout) == (0, True), done.stdout
