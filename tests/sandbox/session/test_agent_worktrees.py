@@ -57,7 +57,9 @@ def test_its_uncommitted_files_are_listed(ended: AgentDev) -> None:
 
 
 def test_its_files_are_committed_inside_and_imported(ended: AgentDev) -> None:
+    command = ended.sessions()[0]["command"]
     ended.do("worktrees", "one", "--commit", "fix")
+    assert ended.sessions()[0]["command"] == command
     assert listed(ended)[0]["uncommitted"] == []
     ended.do("merge", "one", "--commits", "worktree-fix", "--as", "from-agent")
     assert ended.git("show", "from-agent:new file") == "new\n"

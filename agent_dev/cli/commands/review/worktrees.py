@@ -1,7 +1,10 @@
 """The subcommand `worktrees`: the work trees that an agent made with git."""
 
+import os
+
 from agent_dev.agent_git import work_trees
 from agent_dev.agent_git.work_trees import AgentWorkTree
+from agent_dev.cli.commands.open_session import locked_session
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
@@ -77,4 +80,8 @@ def _commit(one: ListedSession, tree: AgentWorkTree, context: CommandContext, op
         raise UsageError(message=f"session {one.name} is running", hint=f"agent-dev stop {one.name}")
     branch = "" if tree.branch else _PREFIX + tree.name
     words = ("sh", "-c", _SCRIPT, "sh", tree.path, f"Uncommitted files of the work tree {tree.name}", branch)
-    return resume_session(one, RunRequest(words, options.replace(merge=False), context.environ, COMMAND))
+    code = resume_session(one, RunRequest(words, options.replace(merge=False), context.environ, COMMAND))
+    if os.path.isdir(one.session.folder):
+        with locked_session(one) as session:  # lists show the agent's command, not this one
+            store.write_record(session, {**store.read_record(session), "command": one.record["command"]})
+    return code
