@@ -133,8 +133,10 @@ def _refuse_run_options(word: str, options: RunOptions) -> None:
         given = "--record FILE" if options.record else "--detach" if options.detach else "--detachable"
         name = given.partition(" ")[0]
         raise UsageError(message=f"{word}: {name} is only for a run and for resume", hint=f"agent-dev {given} resume")
-    if options.worktree and word in SUBCOMMANDS and word != "run":
+    if options.worktree and word in SUBCOMMANDS and word not in ("run", "tx"):  # `tx` refuses it itself
         raise UsageError(message=f"{word}: --worktree is only for a new run", hint="agent-dev --worktree NAME AGENT")
+    if options.name and word == "resume":
+        raise UsageError(message="resume: --name is only for a new session", hint="agent-dev sessions rename SESSION NAME")
 
 
 def _show_overview(options: RunOptions, environ: dict[str, str], *, is_command: bool) -> int:

@@ -174,9 +174,9 @@ def _check(own_options: "dict[str, Any]", spec: TransactionSpec) -> None:
     if not own_options["many"] and not own_options["compare"] and not spec.request.arguments:
         raise UsageError(message="tx needs a command", hint="agent-dev tx --help")
     options = spec.request.options
-    if options.record or options.detachable or options.detach:
-        given = "--record" if options.record else "--detach" if options.detach else "--detachable"
-        raise UsageError(message=f"tx: {given} is only for a run", hint="agent-dev tx --help")
+    for name in ("record", "detach", "detachable", "worktree"):
+        if getattr(options, name):
+            raise UsageError(message=f"tx: --{name} is only for a run", hint="agent-dev tx --help")
     if spec.request.options.name:
         from agent_dev.session import session_names  # rare
 

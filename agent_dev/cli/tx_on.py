@@ -7,7 +7,7 @@ from agent_dev.fleet import coordinator
 from agent_dev.fleet.coordinator import FleetRequest
 from agent_dev.fleet.places import parse_places
 from agent_dev.fleet.task_table import TaskTable
-from agent_dev.session import sessions
+from agent_dev.session import session_names, sessions
 from agent_dev.transaction.result import MERGED, TransactionSpec
 
 
@@ -31,6 +31,7 @@ def run_tasks(lines: tuple[str, ...], own_options: dict[str, object], spec: Tran
     Raises AgentDevError if nothing ran.
     """
     context = sessions.command_context(spec.request.options, spec.request.environ)
+    _require_unused_names(len(lines), own_options, spec, context)
     jobs, retries = own_options["jobs"], own_options["retries"]
     request = FleetRequest(
         lines=lines,
@@ -51,3 +52,16 @@ def run_tasks(lines: tuple[str, ...], own_options: dict[str, object], spec: Tran
         raise
     finally:
         reporter.close()
+
+
+def _require_unused_names(
+    count: int, own_options: dict[str, object], spec: TransactionSpec, context: sessions.CommandContext
+) -> None:
+    """Raise UsageError if an open session has the name of a task, unless an interrupted run goes on: it may be its own."""
+    options = spec.request.options
+    if not options.name or own_options["resume"]:
+        return
+    names = {f"{options.name}-{number}" for number in range(1, count + 1)}
+    for one in sessions.sessions_of_repository(context):
+        if one.name in names:
+            session_names.require_unused_name(options.replace(name=one.name), spec.request.environ)

@@ -78,6 +78,14 @@ def test_attempts_run_on_an_engine_and_keep_its_name(engine: AgentDev) -> None:
     assert json.loads(engine.do("tx", "--json", "--compare", "fix-2")) == document
 
 
+def test_an_open_session_with_the_name_of_a_task_is_refused(engine: AgentDev, tmp_path: Path) -> None:
+    words = ("tx", "--many", tasks(tmp_path, "echo x >x"), "--on", "lab", "--review", "--name", "fix")
+    engine.do(*words)
+    done = engine(*words)
+    assert (done.returncode, "--name fix-1: a waiting session" in done.stderr) == (125, True), done.stderr
+    assert [one["name"] for one in engine.sessions()] == ["fix-1"]
+
+
 def use_worker(engine: AgentDev, folder: Path, protocol: tuple[int, int], bundle: tuple[int, int]) -> None:
     """Let the engine `lab` run an agent-dev of another version, with these versions of the protocol and of bundles."""
     worker, root = folder / "worker", str(Path(__file__).parents[3])

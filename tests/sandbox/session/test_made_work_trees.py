@@ -127,7 +127,8 @@ def test_an_unusable_work_tree_name_is_refused_and_creates_nothing(agent_dev: Ag
         (("--worktree", "a/b", "--", "true"), 2),
         (("--worktree", "fix", "-C", str(tmp_path), "--", "true"), 125),
         (("--worktree", "fix", "status"), 2),
-        (("--worktree", "fix", "tx", "--", "true"), 2),
+        (("--worktree", "fix", "tx", "--", "true"), 125),
+        (("tx", "--worktree", "fix", "--", "true"), 125),
         (("--worktree", "fix", "run", "--direct", "--", "true"), 2),
         (("--worktree", "fix", "--", "no-such-program"), 127),
     ]

@@ -66,6 +66,13 @@ def test_other_options_need_an_agent(agent_dev: AgentDev) -> None:
     assert agent_dev.changes() == {"new": "added"}
 
 
+def test_a_new_name_for_a_resumed_session_is_refused(agent_dev: AgentDev) -> None:
+    agent_dev("--", "touch", "new")
+    done = agent_dev("--name", "other", "resume", "--", "touch", "more")
+    assert (done.returncode, len(done.stderr.splitlines())) == (2, 2), done.stderr
+    assert agent_dev.changes() == {"new": "added"}
+
+
 def test_a_resumed_session_starts_in_its_directory(agent_dev: AgentDev) -> None:
     agent_dev("--", "touch", "new", cwd=agent_dev.repo / "sub")
     assert agent_dev("resume", "--", "pwd").stdout == f"{agent_dev.repo}/sub\n"
