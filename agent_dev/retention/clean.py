@@ -29,6 +29,7 @@ def clean_all(where: CommandContext, days: int, mib: int, notice: Notify, *, is_
     by_age = merges.find_expired(where)
     expired = by_age.expired if is_dry else merges.remove_merges(where, by_age.expired, notice)
     gone = frozenset(one.id for one in expired)
+    sizes = checkpoints.list_sizes(where)
     packed = pack.pack_all(where, is_all=is_all, is_dry=is_dry, expired=gone)
     kept_merges = [one.size for one in (*by_age.expired, *by_age.kept) if one.id not in gone]
     git = repository.find_location(where.cwd).git
@@ -38,7 +39,7 @@ def clean_all(where: CommandContext, days: int, mib: int, notice: Notify, *, is_
         CleanedKind.of("trash", [one.size for one in trash.removed], [one.size for one in trash.kept]),
         CleanedKind.of("merges", [one.size for one in expired], kept_merges),
         _merged_sessions(where.store, packed, is_dry=is_dry),
-        checkpoints.prune_merged(where, is_dry=is_dry, without=frozenset(one.id for one in packed)),
+        checkpoints.prune_merged(where, is_dry=is_dry, reduced={one.id: sizes.get(one.id, ()) for one in packed}),
         caches.clean_caches(where, is_dry=is_dry),
     )
     return replace(trash, sessions=packed, work_trees=tuple(one.path for one in made), kinds=kinds)

@@ -189,6 +189,15 @@ def test_old_checkpoints_of_merged_sessions_alone_are_pruned(ended: EndedSession
     assert [one.number for one in checkpoint_store.list_checkpoints(ended.session)] == left
 
 
+@pytest.mark.parametrize("is_dry", [True, False])
+def test_checkpoints_of_a_reduced_session_count_as_removed(ended: EndedSession, *, is_dry: bool) -> None:
+    checkpoint_store.take_checkpoint(ended.session, store.read_record(ended.session), checkpoint_store.MANUAL)
+    ended.merge_all()
+    cleaned = clean.clean_all(context(ended), 30, 100, print, is_all=True, is_dry=is_dry)
+    assert [(kind.removed, kind.kept) for kind in cleaned.kinds if kind.kind == "checkpoints"] == [(1, 0)]
+    assert len(checkpoint_store.list_checkpoints(ended.session)) == is_dry
+
+
 # --- the automatic cleaning ---
 
 
