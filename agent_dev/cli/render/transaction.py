@@ -33,6 +33,7 @@ def _print_merged(result: TransactionResult) -> None:
         changes = f"{len(result.applied)} change{'s' * (len(result.applied) != 1)}"
         console.notify(f"merge {result.merge}: {changes} merged, {len(result.skipped) or 'nothing'} skipped (agent-dev undo)")
     elif result.skipped:
-        console.warn(f"nothing was merged, {len(result.skipped)} skipped (--include-ignored, --take PATH)")
+        options = "" if result.unchanged else "--include-ignored, "  # with --take, that has no effect
+        console.warn(f"nothing was merged, {len(result.skipped)} skipped ({options}--take PATH)")
     elif not result.session:
         console.notify("no changes to merge")

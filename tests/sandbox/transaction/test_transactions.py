@@ -274,6 +274,18 @@ def test_take_without_matching_changes_is_reported(
         ]
 
 
+@pytest.mark.parametrize(
+    ("take", "path", "options"),
+    [((), "ignored", "--include-ignored, --take PATH"), (("--take", "README.md"), "new", "--take PATH")],
+)
+def test_only_options_that_apply_skipped_changes_are_named(
+    agent_dev: AgentDev, take: tuple[str, ...], path: str, options: str
+) -> None:
+    (agent_dev.repo / ".gitignore").write_text("ignored\n")
+    done = agent_dev("tx", *take, "--", "touch", path)
+    assert f"nothing was merged, 1 skipped ({options})\n" in done.stderr
+
+
 def test_ignored_files_are_excluded_unless_requested(agent_dev: AgentDev) -> None:
     (agent_dev.repo / ".gitignore").write_text("built/\n")
     script = "mkdir built; echo x >built/x; chmod +x built/x; echo y >y"
