@@ -30,8 +30,7 @@ def open_during(session: store.Session, environ: dict[str, str]) -> Iterator[Rev
 
 def open_running(session: store.Session, environ: dict[str, str]) -> Review:
     """Open a running session, unassessed. Raises UnreadableSession, or UnknownSession if it no longer exists."""
-    # Without the lower snapshot, every change is a conflict.
-    lower_snapshot.wait_until_taken(session.lower_snapshot, store.read_record(session).get("launched", 0), _PATIENCE)
+    _wait_for_base(session)
     return retry_while_changing(session, lambda: open_review(session, environ, with_risks=False, is_running=True))
 
 
@@ -51,3 +50,12 @@ def retry_while_changing(session: store.Session, read: Callable[[], T]) -> T:
         time.sleep(_PAUSE)
     name = store.session_name(session)
     raise UnreadableSession(session=name, reason=f"the agent keeps changing it ({reason})", hint="try again")
+
+
+def _wait_for_base(session: store.Session) -> None:
+    """Wait for the lower snapshot, which is taken just after the agent starts: without it every change is a conflict."""
+    try:
+        launched = store.read_record(session).get("launched", 0)
+    except UnreadableSession:
+        return  # opening it reports that
+    lower_snapshot.wait_until_taken(session.lower_snapshot, launched, _PATIENCE)
