@@ -16,6 +16,7 @@ from agent_dev.sandbox.supervisor_interface import GatewayReport
 
 _MAX_REPORT = 1 << 20
 _HINT = "run agent-dev doctor, or use --net none"
+_KEY_HINT = "export the variable, or correct `credentials:` in config.yaml"
 
 
 class GatewayHandle:
@@ -57,7 +58,7 @@ class GatewayHandle:
                 for fd in fds:
                     os.close(fd)
         except OSError as error:
-            raise _failure(error.strerror or str(error)) from None
+            raise setup_failure(error.strerror or str(error)) from None
 
     def end(self) -> GatewayReport | None:
         """End every connection and write the log. Return None if the gateway has died: the log may then be incomplete."""
@@ -103,14 +104,16 @@ class GatewayHandle:
         self.pid = self._helper = 0
 
 
-def _failure(reason: str) -> CannotStart:
-    return CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=_HINT)
+def setup_failure(reason: str) -> CannotStart:
+    """Return the error for a network that cannot be set up; the reason may be that of `sources.NoKey`."""
+    hint = _KEY_HINT if reason.startswith("credentials: ") else _HINT
+    return CannotStart(message=f"the sandbox's network cannot be set up: {reason}", hint=hint)
 
 
 def _raise_failure(message: bytes, otherwise: str) -> None:
     """Raise CannotStart unless a process reports that it is ready; `otherwise`: the reason if it reports nothing."""
     if message != READY:
-        raise _failure(message.removeprefix(FAILED).decode("utf-8", "replace") or otherwise)
+        raise setup_failure(message.removeprefix(FAILED).decode("utf-8", "replace") or otherwise)
 
 
 def _open_published(texts: tuple[str, ...]) -> list[tuple[int, int]]:

@@ -26,6 +26,7 @@ from agent_dev.session.sessions import CommandContext
 from agent_dev.ssh_agent import openssh
 
 _TIMEOUT = 60  # s
+_HINT = "agent-dev: hint: "
 
 
 class FindingState(StrEnum):
@@ -334,15 +335,15 @@ def _profile(name: str, where: CommandContext, options: RunOptions) -> Finding:
     except AgentDevError as error:
         return Finding(what, error.message, FindingState.UNAVAILABLE, error.hint)
     program = prepared.command[0]
-    code, output = _try_inside(program, prepared.machine.bwrap, where.environ)
+    code, output, hint = _try_inside(program, prepared.machine.bwrap, where.environ)
     path = locate_command(prepared)[1]
     if code in (NOT_STARTED, NOT_EXECUTABLE, NOT_FOUND):
-        return Finding(what, f"{path} fails in the sandbox: {output}", FindingState.FAILED)
+        return Finding(what, f"{path} fails in the sandbox: {output}", FindingState.FAILED, hint)
     return Finding(what, f"{path} runs in the sandbox" + (f": {output}" if code == 0 else ""))
 
 
-def _try_inside(program: str, bwrap: str, environ: dict[str, str]) -> tuple[int, str]:
-    """Run `PROGRAM --version` in a sandbox around an empty directory; return exit code and first line of output."""
+def _try_inside(program: str, bwrap: str, environ: dict[str, str]) -> tuple[int, str, str]:
+    """Run `PROGRAM --version` in a sandbox around an empty directory; return exit code, first line of output and our hint."""
     # Its root is not the repository, so it would trust programs from there, which we do not; and in the repository an
     # agent_dev.py would be imported instead of ours.
     env = {**environ, "AGENT_DEV_BWRAP": bwrap, "PATH": os.defpath}
@@ -352,4 +353,5 @@ def _try_inside(program: str, bwrap: str, environ: dict[str, str]) -> tuple[int,
             command, env=env, capture_output=True, check=False, stdin=subprocess.DEVNULL, timeout=_TIMEOUT, cwd=empty
         )
     lines = (process.stdout or process.stderr).decode("utf-8", "replace").strip().splitlines()
-    return process.returncode, lines[0] if lines else ""
+    hint = next((line.removeprefix(_HINT) for line in lines if line.startswith(_HINT)), "")
+    return process.returncode, lines[0] if lines else "", hint

@@ -46,15 +46,15 @@ def preview_run(request: RunRequest) -> RunPreview:
         *_hidden(prepared),
     )
     line = bwrap.shell_line(sandbox_plan, prepared.machine.bwrap, prepared.machine.bwrap_version)
-    return RunPreview(rows, line, _command_problem(prepared, request))
+    return RunPreview(rows, line, _start_problem(prepared, request))
 
 
-def _command_problem(prepared: PreparedRun, request: RunRequest) -> AgentDevError | None:
+def _start_problem(prepared: PreparedRun, request: RunRequest) -> AgentDevError | None:
     try:
         check_command(prepared, is_direct=bool(request.options.direct))
     except CannotStart as error:
         return error
-    return None
+    return credentials.missing_key(prepared, request.environ)
 
 
 def _exposures(prepared: PreparedRun, parts: SessionSpec) -> list[tuple[str, str, str]]:

@@ -18,6 +18,17 @@ class NoKey(Exception):
     """A key that cannot be read; the text is the reason, and contains no part of the key."""
 
 
+def check_source(credential: Credential, options: BrokerOptions) -> None:
+    """Raise NoKey if a credential's real key cannot be read. A command is only looked up, not run."""
+    if not credential.command:
+        read_key(credential, options)
+        return
+    try:
+        _find(credential.command[0], options)
+    except NoKey as error:
+        raise NoKey(f"credentials: {credential.name}: {error}") from None
+
+
 def read_key(credential: Credential, options: BrokerOptions) -> bytes:
     """Return a credential's real key. Raises NoKey."""
     try:
@@ -52,11 +63,16 @@ def _read(path: str, untrusted: tuple[str, ...]) -> bytes:
         raise NoKey(f"{path}: {error.strerror}") from None
 
 
-def _run(command: tuple[str, ...], options: BrokerOptions) -> bytes:
-    name = command[0]
+def _find(name: str, options: BrokerOptions) -> str:
     program = find_program(name, options.environ, options.untrusted)
     if program is None:
         raise NoKey(f"{name} is not found in a directory that the agent cannot write to")
+    return program
+
+
+def _run(command: tuple[str, ...], options: BrokerOptions) -> bytes:
+    name = command[0]
+    program = _find(name, options)
     try:
         done = subprocess.run(
             (program, *command[1:]),

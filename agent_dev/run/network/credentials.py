@@ -2,9 +2,11 @@
 
 from agent_dev.config.credentials import HTTPS, parse_credentials
 from agent_dev.config.profile import BUILT_IN, GATEWAY_NETS, Profile, Settings
-from agent_dev.network.broker import trust_files
+from agent_dev.errors import CannotStart
+from agent_dev.network.broker import sources, trust_files
 from agent_dev.network.broker.options import BrokerOptions
 from agent_dev.network.gateway_options import GatewayOptions
+from agent_dev.network.handle import setup_failure
 from agent_dev.run.request import PreparedRun
 from agent_dev.session import store
 
@@ -13,18 +15,34 @@ def with_broker(
     options: GatewayOptions, prepared: PreparedRun, session: store.Session, environ: dict[str, str]
 ) -> GatewayOptions:
     """Return the gateway's options with credentials, whose hosts can be reached; create the files with authorities."""
-    found = parse_credentials(prepared.settings.profile.credentials)
     trust_files.create_files(session.folder)
-    broker = BrokerOptions(
-        credentials=found,
+    broker = _broker_options(prepared, environ, session.folder)
+    hosts = (f"{one.host}:{HTTPS}" for one in broker.credentials)
+    return options.replace(allow=(*options.allow, *hosts), broker=broker)
+
+
+def _broker_options(prepared: PreparedRun, environ: dict[str, str], folder: str) -> BrokerOptions:
+    return BrokerOptions(
+        credentials=parse_credentials(prepared.settings.profile.credentials),
         stand_ins=dict(prepared.stand_ins),
         environ=environ,
         home=prepared.machine.home,
         untrusted=(*prepared.untrusted_paths, *prepared.ro, *prepared.tools, *prepared.caches),
-        folder=session.folder,
+        folder=folder,
     )
-    hosts = (f"{one.host}:{HTTPS}" for one in found)
-    return options.replace(allow=(*options.allow, *hosts), broker=broker)
+
+
+def missing_key(prepared: PreparedRun, environ: dict[str, str]) -> CannotStart | None:
+    """Return why the run would not start without a key that cannot be read. Commands that print keys are not run."""
+    if not prepared.stand_ins:
+        return None
+    options = _broker_options(prepared, environ, folder="")
+    try:
+        for one in options.credentials:
+            sources.check_source(one, options)
+    except sources.NoKey as error:
+        return setup_failure(str(error))
+    return None
 
 
 def credential_rows(settings: Settings) -> list[tuple[str, str, str]]:

@@ -210,6 +210,25 @@ def test_show_and_why_name_the_credential_and_no_key(agent_dev: AgentDev) -> Non
     assert f"with the credential api: {API}" in agent_dev.do("why", API)
 
 
+def test_show_fails_as_the_run_does_without_the_key_and_runs_no_command(agent_dev: AgentDev) -> None:
+    marker = agent_dev.home / "ran"
+    for source in ({"env": "MY_KEY"}, {"file": f"{agent_dev.home}/missing"}, {"command": ["no-such-program"]}):
+        _configure_source(agent_dev, source)
+        shown, run = agent_dev("show", "--json", "bash"), agent_dev("bash", "-c", "true")
+        assert (shown.returncode, run.returncode, shown.stderr) == (1, 125, run.stderr)
+        assert shown.stderr.splitlines()[-1].startswith("agent-dev: hint: export the variable")
+    _configure_source(agent_dev, {"command": ["touch", str(marker)]})
+    assert (agent_dev("show", "bash").returncode, marker.exists()) == (0, False)
+    assert agent_dev("--net", "none", "show", "bash").returncode == 0
+
+
+def test_doctor_gives_the_hint_of_a_run_without_a_key(agent_dev: AgentDev) -> None:
+    _configure_source(agent_dev, {"env": "MY_KEY"})
+    findings = {one["check"]: one for one in json.loads(agent_dev("doctor", "--json").stdout)["findings"]}
+    assert "MY_KEY is not set in your environment" in findings["profile bash"]["result"]
+    assert findings["profile bash"]["hint"].startswith("export the variable")
+
+
 def test_without_a_gateway_no_key_is_passed_and_a_notice_says_so(agent_dev: AgentDev) -> None:
     configure(agent_dev, net="host", more={"env": ["MY_KEY", "API_KEY"]})
     done = agent_dev("--", "sh", "-c", "echo [$MY_KEY$API_KEY]", env={"MY_KEY": REAL, "API_KEY": REAL})
