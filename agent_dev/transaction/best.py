@@ -52,6 +52,8 @@ class ScoredAttempt:
         """Return how it ended, in a few words."""
         if self.result.state == FAILED:
             return self.result.reason
+        if self.result.merge:
+            return "merged"
         return "passed" if self.result.session else "no changes"
 
 

@@ -41,6 +41,11 @@ def test_a_score_is_shown_as_it_was_written_if_it_is_short() -> None:
     assert [format_score(one) for one in (12.0, -3.0, 0.25, 1e300, 1234567.5)] == ["12", "-3", "0.25", "1e+300", "1234567.5"]
 
 
+def test_a_merged_attempt_is_called_merged_with_or_without_a_session() -> None:
+    attempts = (attempt(1, 5), attempt(2, 4, merge="m", session=""), attempt(3, 3, merge="m"), attempt(4, 2, session=""))
+    assert [one.outcome for one in attempts] == ["passed", "merged", "merged", "no changes"]
+
+
 def test_the_highest_score_wins_or_with_lowest_the_lowest() -> None:
     attempts = (attempt(1, 5), attempt(2, 9), attempt(3, 7))
     best = select_best(attempts)
