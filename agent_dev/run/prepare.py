@@ -39,6 +39,9 @@ else:
 _AGENT_HOME = "the agent home"
 
 
+_OF_THE_KERNEL = ("/dev", "/proc")
+
+
 def prepare_run(request: RunRequest, facts: "Machine | None" = None, *, with_command: bool = True) -> PreparedRun:
     """Decide everything for a run. Raises AgentDevError; only caches are created.
 
@@ -390,13 +393,19 @@ def check_command(prepared: PreparedRun, *, is_direct: bool) -> None:
     if os.path.islink(outside):
         return
     if os.path.isdir(outside) or not os.access(outside, os.X_OK):
-        hint = f"chmod +x {outside}" if os.path.isfile(outside) else "it is a directory"
-        raise NotExecutable(command=prepared.command[0], hint=hint)
+        raise NotExecutable(command=prepared.command[0], hint=_executable_hint(outside, prepared.cache_folder))
     interpreter = preflight.script_interpreter(outside)
     outside_interpreter = path_on_host(interpreter, prepared)
     if interpreter and (outside_interpreter is None or not os.path.lexists(outside_interpreter)):
         hint = f"named in the first line of {outside}"
         raise InterpreterNotFound(command=prepared.command[0], interpreter=interpreter, hint=hint)
+
+
+def _executable_hint(path: str, cache_folder: str) -> str:
+    if os.path.isdir(path):
+        return "it is a directory"
+    can_change = os.path.isfile(path) and not any(is_below(path, one) for one in (cache_folder, *_OF_THE_KERNEL))
+    return f"chmod +x {path}" if can_change else ""  # the cache has the sandbox's /etc
 
 
 def require_prompt(prepared: PreparedRun, request: RunRequest, arguments: tuple[str, ...]) -> None:
@@ -428,7 +437,10 @@ def path_on_host(path: str, prepared: PreparedRun) -> str | None:
             return path
     if is_below(path, home):
         return prepared.agent_home + path[len(home) :]
-    system = (*prepared.machine.system, *(link for link, _ in prepared.machine.links))
+    for mount in reversed(prepared.machine.etc):
+        if isinstance(mount, plan.Bind) and is_below(path, mount.target):
+            return mount.source + path[len(mount.target) :]
+    system = (*prepared.machine.system, *(link for link, _ in prepared.machine.links), *_OF_THE_KERNEL)
     return path if any(is_below(path, prefix) for prefix in system) else None
 
 

@@ -15,6 +15,16 @@ def test_a_missing_path_and_one_not_mounted_are_distinguished(agent_dev: AgentDe
     assert f"{tmp_path}/tool is not visible in the sandbox: add --ro {tmp_path}\n" in agent_dev("--", tmp_path / "tool").stderr
 
 
+@pytest.mark.parametrize("path", ["/etc/passwd", "/etc/ssl", "/dev/null", "/proc/self/status"])
+def test_a_visible_file_that_is_no_program_is_not_executable(agent_dev: AgentDev, path: str) -> None:
+    done = agent_dev("--", path)
+    assert done.returncode == 126
+    assert f"agent-dev: {path}: not executable" in done.stderr
+    assert "add --ro" not in done.stderr
+    assert "chmod" not in done.stderr
+    assert nothing_was_made(agent_dev)
+
+
 def test_a_missing_command_with_a_similar_profile_is_reported(agent_dev: AgentDev) -> None:
     done = agent_dev("--", "claud")
     assert (done.returncode, "(did you mean claude?)" in done.stderr) == (127, True)
