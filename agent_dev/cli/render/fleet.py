@@ -10,6 +10,7 @@ from agent_dev.overlay.labels import format_count
 from agent_dev.sanitize import visible
 from agent_dev.transaction.result import MERGED, TransactionResult
 
+_WAITING = "waiting"  # the state of a task that passed and is kept for review
 _CLEAR = "\r\x1b[K"
 _LONGEST = 500  # characters of a message
 _FALLBACK = 80  # columns of a terminal that has no size, such as one made by script(1)
@@ -105,7 +106,7 @@ def _outcome(result: TransactionResult) -> str:
 def _state(task: Task, *, for_review: bool) -> str:
     if task.result is None or task.result.state != MERGED:
         return "failed"
-    return "waiting" if for_review and task.result.session else "merged"
+    return _WAITING if for_review and task.result.session else MERGED
 
 
 def table_as_json(table: TaskTable, code: int, *, for_review: bool) -> str:
@@ -121,4 +122,5 @@ def table_as_json(table: TaskTable, code: int, *, for_review: bool) -> str:
         for task in table.tasks
     ]
     hosts = [{"host": host, "tasks": ended} for host, (_, ended) in sorted(host_counts(table).items())]
-    return result_as_json({"state": "failed" if code else MERGED, "exit": code, "jobs": jobs, "hosts": hosts})
+    unmerged = _WAITING if any(job["state"] == _WAITING for job in jobs) else MERGED
+    return result_as_json({"state": "failed" if code else unmerged, "exit": code, "jobs": jobs, "hosts": hosts})

@@ -257,7 +257,7 @@ SCHEMAS: dict[str, Schema] = {
         **{"jobs?": list_of(entries({**TRANSACTION, "line": STRING})), "reason?": nullable(STRING)},
     ),
     "tx-on": document(
-        state=one_of("merged", "failed"),
+        state=one_of("merged", "failed", "waiting"),
         exit=INTEGER,
         jobs=list_of(entries({**TRANSACTION, **_REMOTE})),
         hosts=list_of(mapping(host=STRING, tasks=COUNT)),

@@ -42,6 +42,7 @@ def test_review_keeps_a_session_with_commits_for_each_task(agent_dev: AgentDev, 
     document, _ = run(agent_dev, ON, tasks(tmp_path, "echo 1 >a1; git add a1; git commit -qm one", "echo 2 >a2"), "--review")
 
     assert [job["state"] for job in document["jobs"]] == ["waiting", "waiting"]
+    assert (document["state"], document["exit"]) == ("waiting", 0)
     assert not (agent_dev.repo / "a2").exists()
     assert len(agent_dev.sessions()) == 2
     agent_dev.do("merge", document["jobs"][0]["session"], "--commits")
