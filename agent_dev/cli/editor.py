@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Mapping
 
 from agent_dev.diff.merge3 import LineMerge, format_with_markers, parse_edited
-from agent_dev.errors import CommandFailed, UsageError
+from agent_dev.errors import AgentDevError, CommandFailed, UsageError
 from agent_dev.fs.entry import Key
 from agent_dev.merge import select_by_options
 from agent_dev.merge.review import Review
@@ -15,7 +15,10 @@ _TAKE_LINE = ("vi", "vim", "nvim", "nano", "emacs", "emacsclient", "micro", "kak
 
 
 def resolve_in_editor(review: Review, key: Key, environ: dict[str, str]) -> bytes:
-    """Open a session's conflict in an editor and return the resolved text. Raises UsageError, CommandFailed."""
+    """Open a session's conflict in an editor and return the resolved text.
+
+    Raises UsageError, CommandFailed, AgentDevError if conflict markers are left.
+    """
     reconciliation, shown = review.reconciliations.get(key), key.path.decode("utf-8", "replace")
     if reconciliation is None or reconciliation.merged is None or reconciliation.merged.is_clean:
         change = review.changes.by_key().get(key)
@@ -24,10 +27,8 @@ def resolve_in_editor(review: Review, key: Key, environ: dict[str, str]) -> byte
         raise UsageError(message=f"{shown} has no conflicting lines", hint="resolve it with yours or agent")
     resolved = parse_edited(reconciliation.merged, _edit(key.path, _with_markers(reconciliation.merged), environ))
     if resolved is None:
-        raise UsageError(
-            message=f"{shown} still contains conflict markers; nothing was changed",
-            hint="resolve every conflict and save the file",
-        )
+        message = f"{shown} still contains conflict markers; nothing was changed"
+        raise AgentDevError(message=message, hint="resolve every conflict and save the file")
     return resolved
 
 

@@ -85,7 +85,7 @@ def test_a_listed_program_is_run_by_its_name(agent_dev: AgentDev, place: str) ->
 
 def test_the_settings_of_an_unknown_profile_are_not_shown(agent_dev: AgentDev) -> None:
     settings(agent_dev, other="programs: [printenv]\n")
-    expect_refused(agent_dev, ("config", "cluade"), "cluade", "agent-dev profiles", code=1)
+    expect_refused(agent_dev, ("config", "cluade"), "cluade", "agent-dev profiles", code=2)
     for known in ("claude", "default", "other", "printenv"):
         assert agent_dev("config", known).returncode == 0
 

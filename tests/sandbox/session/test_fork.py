@@ -131,7 +131,7 @@ def test_a_running_session_is_refused(agent_dev: AgentDev) -> None:
         assert process.stdout
         assert process.stdout.readline() == "ready\n"
         done = agent_dev("fork", "one")
-        assert done.returncode == 2
+        assert done.returncode == 1
         assert "is running" in done.stderr
         assert "agent-dev stop one" in done.stderr
 

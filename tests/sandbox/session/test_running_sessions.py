@@ -96,6 +96,15 @@ def test_a_running_session_is_neither_merged_nor_discarded(agent_dev: AgentDev, 
         end(process)
 
 
+def test_a_running_session_is_not_bundled_nor_are_its_work_trees_committed(agent_dev: AgentDev) -> None:
+    with waiting_agent(agent_dev, "git worktree add -q below/tree -b topic", "--name", "mine") as process:
+        for words in (("bundle", "mine", "-"), ("worktrees", "mine", "--commit", "tree")):
+            done = agent_dev(*words)
+            assert (done.returncode, done.stdout) == (1, "")
+            assert done.stderr.startswith("agent-dev: session mine is running")
+        end(process)
+
+
 def test_inspecting_a_running_session_changes_no_mode_in_it(agent_dev: AgentDev) -> None:
     """The agent may depend on its own `chmod`: no command makes a file readable temporarily."""
     config = agent_dev.home.parent / "config/agent-dev/config.yaml"

@@ -8,7 +8,7 @@ from agent_dev.cli.commands.open_session import locked_session
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.cli.render.format import print_json, print_line
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.errors import SUCCESS, SessionBusy, UsageError
 from agent_dev.linux import users
 from agent_dev.overlay.labels import format_count
 from agent_dev.run.request import COMMAND, RunRequest
@@ -77,7 +77,7 @@ def _commit(one: ListedSession, tree: AgentWorkTree, context: CommandContext, op
     from agent_dev.cli.post_run_review import resume_session  # only here: it runs a sandbox
 
     if one.state == store.RUNNING:
-        raise UsageError(message=f"session {one.name} is running", hint=f"agent-dev stop {one.name}")
+        raise SessionBusy(session=one.name, what="running", hint=f"agent-dev stop {one.name}")
     branch = "" if tree.branch else _PREFIX + tree.name
     words = ("sh", "-c", _SCRIPT, "sh", tree.path, f"Uncommitted files of the work tree {tree.name}", branch)
     code = resume_session(one, RunRequest(words, options.replace(merge=False), context.environ, COMMAND))

@@ -14,7 +14,7 @@ from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import bundle as output
 from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, Refused, UsageError
+from agent_dev.errors import SUCCESS, Refused, SessionBusy, UsageError
 from agent_dev.git import repository
 from agent_dev.git.user_refs import UserGit
 from agent_dev.linux import programs
@@ -51,9 +51,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
     one = sessions.find_session(context, name, (store.WAITING, store.KILLED))
     if one.state not in (store.WAITING, store.KILLED):
         hint = f"agent-dev stop {one.name}" if one.state == store.RUNNING else "agent-dev sessions"
-        raise UsageError(
-            message=f"session {one.name} is {one.state}: only a session with changes to review can be bundled", hint=hint
-        )
+        what = f"{one.state}: only a session with changes to review can be bundled"
+        raise SessionBusy(session=one.name, what=what, hint=hint)
     with locked_session(one) as session:
         export = SessionExport(session, store.read_record(session), context.environ)
         try:

@@ -5,7 +5,7 @@ from agent_dev.cli.options import check_session_name
 from agent_dev.cli.parser import make_session_parser
 from agent_dev.cli.render.format import print_outcome
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.errors import SUCCESS, SessionBusy
 from agent_dev.merge import session_access
 from agent_dev.run.ended import fork
 from agent_dev.session import sessions, store
@@ -28,9 +28,8 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
         check_session_name(name, "--name ", "--name second-try")
     one = sessions.find_session(context, args.session, (store.WAITING, store.KILLED))
     if one.state == store.RUNNING:
-        raise UsageError(
-            message=f"session {one.name} is running: only an ended session can be copied", hint=f"agent-dev stop {one.name}"
-        )
+        what = "running: only an ended session can be copied"
+        raise SessionBusy(session=one.name, what=what, hint=f"agent-dev stop {one.name}")
     locked = session_access.lock_ended(one)
     try:
         copy = fork.fork_session(context, locked, name)

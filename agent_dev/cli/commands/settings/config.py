@@ -4,7 +4,7 @@ from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import home as output
 from agent_dev.cli.screen.screen_settings import screen_problems
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, InvalidConfiguration, UnknownAgent
+from agent_dev.errors import SUCCESS, InvalidConfiguration, UnknownAgent, UsageError
 from agent_dev.risk.load import tx_allow_problems
 from agent_dev.run import config_report
 from agent_dev.session.sessions import CommandContext
@@ -26,7 +26,6 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     try:
         values = config_report.effective_values(context, options, args.agent)
     except UnknownAgent as error:
-        error.hint = "agent-dev profiles"
-        raise
+        raise UsageError(message=error.message, hint="agent-dev profiles") from None
     output.print_config(values, as_json=args.json, with_defaults=args.all)
     return SUCCESS
