@@ -207,6 +207,10 @@ class CannotImport(AgentDevError):
     """{message}"""
 
 
+class CommitsAlreadyKept(CannotImport):
+    """{reason}; {ref} has these commits"""
+
+
 class CheckpointFailed(AgentDevError):
     """cannot take a checkpoint of session {session}: {reason}"""
 

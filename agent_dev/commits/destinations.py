@@ -9,7 +9,7 @@ from agent_dev.agent_git.changes import HEADS
 from agent_dev.agent_git.repositories import AgentRepository
 from agent_dev.commits import targets
 from agent_dev.commits.targets import AgentBranch, ImportOptions, PickedCommits
-from agent_dev.errors import CannotImport, UsageError
+from agent_dev.errors import CannotImport, CommitsAlreadyKept, UsageError
 from agent_dev.git import commit_message, commit_reader, replay
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import ParsedCommit
@@ -159,8 +159,12 @@ def _keep_as_ref(work: ImportContext, branch: AgentBranch, reason: str = "", nex
     name = targets.kept_ref_name(work.review.session.id, branch.name)
     old = work.user_git.read_refs(name).get(name, "")
     if old == branch.tip:
-        raise CannotImport(
-            message=f"{reason or 'already imported'}; {name} has these commits", hint=next_ or f"git branch NAME {name}"
+        raise CommitsAlreadyKept(
+            reason=reason or "already imported",
+            ref=name,
+            path=work.source.path,
+            commit=old,
+            hint=next_ or f"git branch NAME {name}",
         )
     return RefDestination(RefUpdate(name, old, branch.tip), reason=reason, next_command=next_ or f"git branch NAME {name}")
 

@@ -3,6 +3,7 @@
 from agent_dev.commits.lfs_and_submodules import SubmoduleImport
 from agent_dev.commits.merge_conflicts import ConflictDetails
 from agent_dev.commits.risks import RiskyFile
+from agent_dev.errors import CannotImport, CommitsAlreadyKept
 from agent_dev.fs.entry import Key
 from agent_dev.git.formats.commit_format import ParsedCommit
 from agent_dev.merge_engine.merge_plan import SkippedChange
@@ -98,3 +99,12 @@ class ImportResult:
     def after(self) -> str:
         """Its commit after the import."""
         return self.repositories[0].after if self.repositories else ""
+
+
+def describe_failure(error: CannotImport, session: str) -> ImportResult:
+    """Return the result of an import that changed nothing; its ref is one that has the commits already."""
+    kept: tuple[ImportedCommits, ...] = ()
+    if isinstance(error, CommitsAlreadyKept):
+        ref, path, commit = (str(error.values[name]) for name in ("ref", "path", "commit"))
+        kept = (ImportedCommits(path, ref, commit, commit, reason=error.message, next_command=error.hint),)
+    return ImportResult(session, repositories=kept, failure=error.message, failure_command=error.hint)

@@ -42,6 +42,23 @@ def test_commits_with_concurrent_changes_stay_and_a_hint_is_printed(agent_dev: A
     assert json.loads(second.stdout)["ref"].startswith("refs/heads/")
 
 
+def test_an_import_that_changes_nothing_is_a_json_document_too(agent_dev: AgentDev) -> None:
+    agent_dev("--", "sh", "-c", COMMIT)
+    (agent_dev.repo / "mine").write_text("m\n")
+    agent_dev.git("add", "mine")
+    agent_dev.git("commit", "-q", "-m", "Mine")
+    kept = json.loads(agent_dev("merge", "--commits", "--json").stdout)
+    for words in ((), ("--dry-run",)):
+        again = agent_dev("merge", "--commits", "--json", *words)
+        found = json.loads(again.stdout)
+        assert (again.returncode, again.stderr, found["merge"], found["commits"]) == (1, "", None, [])
+        assert (found["ref"], found["before"], found["after"]) == (kept["ref"], kept["after"], kept["after"])
+        assert (found["reason"], found["hint"]) == (f"{kept['reason']}; {kept['ref']} has these commits", kept["hint"])
+    agent_dev.do("merge", "--commits", "--onto-current")
+    found = json.loads(agent_dev("merge", "--commits", "--json").stdout)
+    assert (found["ref"], found["repositories"], found["reason"]) == (None, [], "no new commits on main")
+
+
 def test_risky_files_of_commits_are_imported_only_on_request(agent_dev: AgentDev) -> None:
     start = agent_dev.git("rev-parse", "HEAD")
     agent_dev("--", "sh", "-c", "echo x >.envrc; ln -s /etc/passwd key; git add -A && git commit -qm 'Add both'")

@@ -7,10 +7,10 @@ from agent_dev.cli.commands.review.open_review import open_locked
 from agent_dev.cli.console import notify
 from agent_dev.cli.render import commits as output
 from agent_dev.cli.screen import frontend
-from agent_dev.commits.import_result import ImportResult
+from agent_dev.commits.import_result import ImportResult, describe_failure
 from agent_dev.commits.importer import import_commits as run_import
 from agent_dev.commits.targets import ImportOptions
-from agent_dev.errors import FAILURE, SUCCESS
+from agent_dev.errors import FAILURE, SUCCESS, CannotImport
 from agent_dev.git.merge_tree_conflict import ConflictResolutions
 from agent_dev.merge.merge import Notify
 from agent_dev.quick_dataclass import replace
@@ -28,7 +28,12 @@ def import_commits(args: argparse.Namespace, context: CommandContext) -> int:
             next_request = replace(request, resolutions=answers)
             return run_import(review, next_request, context.store, notice, with_trailers=context.profile.commit_trailers)
 
-        result = retry({}, notify)
+        try:
+            result = retry({}, notify)
+        except CannotImport as error:
+            if not args.json:
+                raise
+            result = describe_failure(error, review.session.id)
         if result.resolvable and not (args.dry_run or args.json) and frontend.has_screen(context.environ):
             return frontend.resolve_conflicts(review, context, result, retry)
     if not args.dry_run:
