@@ -15,6 +15,7 @@ from agent_dev.session import removal, store
 
 SHORT_RUN = 20  # ms: a shorter run without changes needs no lower snapshot and no durable record
 _MAX_BUILD = 400  # ms for bubblewrap to build the sandbox; then the services start anyway
+_LONGEST_SHOWN = 100  # characters of a command in a hint
 BWRAP_FAILED = (1, 125)  # exit codes of bubblewrap or the setup process when the agent never started
 
 TYPE_CHECKING = False
@@ -297,10 +298,17 @@ def _raise_start_failure(job: RunJob, snapshot_pid: int | None, setup: launch.Se
     if setup.supervisor is not None:
         setup.supervisor.raise_if_dead()
         if setup.supervisor.has_denied():
-            raise DeniedByPolicy(command=job.plan.command[0], hint="agent-dev policy check -- COMMAND shows the rule")
+            raise DeniedByPolicy(command=job.plan.command[0], hint=_policy_hint(job.plan.command))
     facts = job.prepared.machine
     error = failed_start.explain_failed_start(job.plan, facts.bwrap, facts.bwrap_version, job.prepared.store.empty_file)
     profile, program = job.prepared.settings.profile, job.plan.command[0]
     if isinstance(error, CommandDoesNotStart) and profile.has_package and profile.command[:1] == (program,):
         error.hint = f"its interpreter is missing; to install it again: agent-dev install --upgrade {profile.name}"
     raise error
+
+
+def _policy_hint(command: tuple[str, ...]) -> str:
+    import shlex  # only to report a denied command
+
+    text = shlex.join(command)
+    return f"agent-dev policy check -- {text if len(text) <= _LONGEST_SHOWN else 'COMMAND'} shows the rule"

@@ -147,7 +147,10 @@ def test_an_agent_whose_interpreter_is_missing_can_be_installed_again(agent_dev:
 def test_a_command_denied_by_the_policy_is_reported_as_denied(agent_dev: AgentDev) -> None:
     done = agent_dev("--", "rm", "-rf", "/")
     assert done.returncode == 126
-    assert done.stderr.splitlines()[-2] == "agent-dev: rm: denied by the command policy"
+    *_, reason, hint = done.stderr.splitlines()
+    assert reason == "agent-dev: rm: denied by the command policy"
+    assert hint == "agent-dev: hint: agent-dev policy check -- rm -rf / shows the rule"
+    assert agent_dev.do("policy", "check", "--", "rm", "-rf", "/").startswith("deny: rm -rf /: rule remove-everything")
     assert agent_dev.sessions(everywhere=True) == []
 
 
