@@ -48,7 +48,8 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
             }
         )
         return
-    verb = "would merge" if is_dry else "merged"
+    action = "restore" if is_restore else "merge"
+    verb = f"would {action}" if is_dry else f"{action}d"
     done = print_line if is_dry else print_outcome  # a dry run is asked for its lists
     print_first(result.applied, lambda change: f"{verb} {change_row(change, roots)}", f"{verb} {{}} more", done)
     if result.hard_linked:
@@ -68,8 +69,8 @@ def print_merge(result: MergeResult, review: Review, *, is_dry: bool, as_json: b
     verb = "not restored" if is_restore else "unreadable"
     print_limited([f"{verb}: {visible(problem)}" for problem in review.changes.problems], f"{verb}: {{}} more (agent-dev status)")
     if why := _reasons_left(result):
-        print_line(f"not merged: {why} ({_next_command(result, review)})")
-    _print_total(result, review, is_dry=is_dry)
+        print_line(f"not {action}d: {why} ({_next_command(result, review)})")
+    _print_total(result, review, action, is_dry=is_dry)
 
 
 def _print_resolution_hints(conflicts: Sequence[SkippedChange], review: Review) -> None:
@@ -124,14 +125,15 @@ def _describe_split_links(result: MergeResult, roots: Sequence[str], *, is_dry: 
     return f"{'would split' if is_dry else 'split'} hard links: other names of {shown}{stale} keep the old content"
 
 
-def _print_total(result: MergeResult, review: Review, *, is_dry: bool) -> None:
+def _print_total(result: MergeResult, review: Review, action: str, *, is_dry: bool) -> None:
+    """Print the number of changes that were merged or restored (`action`), and how many are left."""
     if not result.applied:
-        print_line("nothing would be merged" if is_dry else "nothing was merged")
+        print_line(f"nothing {'would be' if is_dry else 'was'} {action}d")
     elif not is_dry:
         roots = roots_of(review.record)
-        merged = f"{format_count(len(result.applied), 'change')} merged{describe_place(roots)}"
-        undo = undo_command(roots, result.id)
-        print_outcome(f"merge {result.id}: {merged}, {_describe_left(result, review)} in the session ({undo})")
+        done = f"{format_count(len(result.applied), 'change')} {action}d{describe_place(roots)}"
+        left = "" if action == "restore" and result.is_session_empty else f", {_describe_left(result, review)} in the session"
+        print_outcome(f"merge {result.id}: {done}{left} ({undo_command(roots, result.id)})")
         if result.has_commits_left:
             name = visible(str(review.record["name"] or review.session.id))
             print_line(

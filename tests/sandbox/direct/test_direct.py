@@ -3,6 +3,7 @@
 import fcntl
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -248,7 +249,11 @@ def test_an_agent_without_changes_leaves_nothing(plain: AgentDev) -> None:
 
 def test_one_path_alone_is_restored(plain: AgentDev) -> None:
     ran(plain, DAMAGE)
-    assert plain("restore", "--path", "sub").returncode == 0
+    assert "would restore + added    sub/app.py\n" in plain.do("restore", "--dry-run", "--path", "sub")
+    done = plain("restore", "--path", "sub")
+    assert (done.returncode, "restored + added    sub/app.py\n" in done.stdout) == (0, True), done
+    assert re.search(r"^merge \S+: 1 change restored \(agent-dev undo\)$", done.stdout, re.MULTILINE)
+    assert done.stderr == "agent-dev: hint: agent-dev restore --dry-run lists what remains to be restored\n"
     assert (plain.repo / "sub" / "app.py").read_text() == "print('two')\n"
     assert (plain.repo / "README.md").read_text() == "changed\n"
     assert plain("restore", "--path", "/etc").returncode == 2
@@ -356,6 +361,8 @@ def test_a_conflict_names_the_session_that_resolves_it_but_not_in_a_dry_run(plai
     dry, real = plain("restore", "--dry-run"), plain("restore")
     assert (dry.returncode, real.returncode) == (1, 1)
     assert "--resolve" not in dry.stdout
+    assert dry.stdout.endswith("\nnothing would be restored\n")
+    assert real.stdout.endswith("\nnothing was restored\n")
     [session] = plain.sessions()
     assert f"agent-dev merge {session['name']} --resolve" in real.stdout
     assert plain("merge", session["name"], "--resolve", "README.md=agent").returncode == 0

@@ -48,6 +48,8 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         merge.print_merge(result, review, is_dry=args.dry_run, as_json=args.json, is_restore=True)
         if not review.changes.changes and not args.json:
             print_line(_describe_no_changes(review))
+        if args.path and not args.dry_run:
+            notify("hint: agent-dev restore --dry-run lists what remains to be restored")
         is_unused = args.dry_run or not review.changes.changes
     finally:
         review.close()
