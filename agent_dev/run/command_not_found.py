@@ -30,7 +30,7 @@ def missing_command_hint(name: str, prepared: "PreparedRun", *, is_direct: bool)
         return f"the profile {name} has no `command`, and no program is called {name}"
     names = load.list_profile_names(prepared.machine.home, dict(os.environ))
     known = [one for one in names if one != load.DEFAULT_PROFILE]
-    return f"the profiles are {', '.join(known)}{validators.did_you_mean(name, known)}"
+    return f"install it on this machine, or inside into ~/.local/agent/bin{validators.did_you_mean(name, known)}"
 
 
 def _missing_for_control(prepared: "PreparedRun", *, is_direct: bool) -> str:

@@ -1,5 +1,6 @@
 """Commands that cannot run, deleted directories and invalid arguments: the reason is printed, and nothing runs."""
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -37,10 +38,15 @@ def test_a_profile_without_a_command_is_named_as_the_cause(agent_dev: AgentDev) 
         (folder / f"{name}.yaml").write_text("about: x\n")
     done = agent_dev("nothing")
     assert (done.returncode, "hint: the profile nothing has no `command`" in done.stderr) == (127, True)
-    hint = agent_dev("--", "nosuch").stderr
-    assert ", nothing, " in hint
-    assert "a b" not in hint
-    assert ".hidden" not in hint
+    assert "did you mean nothing?" in agent_dev("--", "nothin").stderr
+    assert "did you mean" not in agent_dev("--", "hidden").stderr
+
+
+def test_a_missing_command_has_a_hint_how_to_install_it(agent_dev: AgentDev) -> None:
+    hint = "install it on this machine, or inside into ~/.local/agent/bin"
+    done = agent_dev("--", "nosuch-program")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (127, f"agent-dev: hint: {hint}")
+    assert json.loads(agent_dev.do("why", "--json", "nosuch-program"))["changes"] == [hint]
 
 
 @pytest.mark.parametrize(
