@@ -24,7 +24,7 @@ from agent_dev.errors import BadBundle, CommandFailed, Refused
 from agent_dev.fs import durable
 from agent_dev.git import repository
 from agent_dev.git.git_dir import PrivateGitDir
-from agent_dev.overlay.labels import format_size
+from agent_dev.overlay.labels import format_count, format_size
 from agent_dev.quick_dataclass import dataclass
 from agent_dev.run import private_git
 from agent_dev.sandbox import plan
@@ -145,8 +145,10 @@ def _roots(bundle: OpenBundle, context: CommandContext, request: ImportRequest) 
     """Return the local directories of the bundle's roots. Raises Refused."""
     wanted = bundle.manifest["roots"]
     if len(wanted) != 1 + len(request.further_roots):
-        names = ", ".join(f"--overlay {root['name']}" for root in wanted[1:]) or "no --overlay"
-        raise Refused(message=f"the bundle has {len(wanted)} roots", hint=f"name the directory of each additional root: {names}")
+        names = ", ".join(str(root["name"]) for root in wanted[1:])
+        options = "--overlay DIRECTORY " * (len(wanted) - 1)
+        hint = f"agent-dev {options}import FILE" + (f", with your directory for {names}" if names else ", without --overlay")
+        raise Refused(message=f"the bundle has {format_count(len(wanted), 'root')}", hint=hint)
     roots = (context.root, *map(os.path.realpath, request.further_roots))
     for path in roots[1:]:
         if not os.path.isdir(path):

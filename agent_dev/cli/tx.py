@@ -206,7 +206,7 @@ def _check_several(own_options: "dict[str, Any]", spec: TransactionSpec) -> None
     if best and unused and not own_options["merge"]:
         problem = problem or f"{unused[0]} requires --merge with --best"
     if problem:
-        raise UsageError(message=f"tx: {problem}", hint=f"agent-dev tx {'--many ' * bool(many)}--help")
+        raise UsageError(message=f"tx: {problem}", hint="agent-dev tx --many --help")
 
 
 def _redirect_stdout() -> int:

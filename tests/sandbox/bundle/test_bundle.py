@@ -113,7 +113,8 @@ def test_further_roots_are_named_and_mapped(agent_dev: AgentDev, clones: Path, t
     agent_dev.ended_session(f"echo y >> {library}/x; echo y > own", "--overlay", str(library), "--name", "both")
     agent_dev.do("bundle", "both", tmp_path / "file")
     done = agent_dev("import", tmp_path / "file", cwd=clones)
-    assert (done.returncode, "--overlay library" in done.stderr) == (1, True)
+    hint = "agent-dev --overlay DIRECTORY import FILE, with your directory for library"
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (1, f"agent-dev: hint: {hint}")
     assert agent_dev("--overlay", str(copy), "import", tmp_path / "file", cwd=clones).returncode == 0
     assert agent_dev("merge", "--all", cwd=clones).returncode == 0
     assert ((copy / "x").read_text(), (clones / "own").read_text(), (library / "x").read_text()) == ("x\ny\n", "y\n", "x\n")

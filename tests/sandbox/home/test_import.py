@@ -269,6 +269,12 @@ def test_wrong_words_are_one_line_and_copy_nothing(ada: AgentDev, words: tuple[s
     assert not ada.agent_home.exists()
 
 
+def test_the_hint_of_an_update_keeps_its_option(ada: AgentDev) -> None:
+    for words in (("--yes",), ("--all-safe", "--json")):
+        *_, hint = ada("home", "--import", "--update", *words).stderr.splitlines()
+        assert hint.startswith("agent-dev: hint: agent-dev home --import --update ")
+
+
 def test_options_of_an_import_need_it(ada: AgentDev) -> None:
     for words in (("--update",), ("--select", "x"), ("--all-safe",), ("--reset", "--yes")):
         done = ada("home", *words)

@@ -101,6 +101,11 @@ def test_the_path_that_it_shows_makes_it_visible(agent_dev: AgentDev, config: Pa
     assert json.loads(done.stdout)["state"] == "visible"
 
 
+def test_it_proposes_no_option_that_a_run_refuses(agent_dev: AgentDev, config: Path) -> None:
+    for path in (agent_dev.agent_home, agent_dev.state, agent_dev.home / "missing"):
+        assert (why(agent_dev, str(path))["changes"], agent_dev("--ro", str(path), "--", "true").returncode) == ([], 125)
+
+
 def test_hosts(agent_dev: AgentDev) -> None:
     assert why(agent_dev, "localhost:5432")["state"] == "reachable"
     none = json.loads(agent_dev("--net", "none", "why", "--json", "[::1]:80").stdout)

@@ -67,6 +67,13 @@ def test_a_failed_start_prints_one_json_document_too(agent_dev: AgentDev, words:
     assert reported == {"version": 1, "state": "not started", "exit": 125}
 
 
+@pytest.mark.parametrize("words", [("--first",), ("--review",), ("--lowest",), ("--jobs", "2"), ("--best", "2")], ids=str)
+def test_the_hint_of_an_option_for_several_shows_its_help(agent_dev: AgentDev, words: tuple[str, ...]) -> None:
+    done = agent_dev("tx", *words, "--", "true")
+    assert (done.returncode, done.stderr.splitlines()[-1]) == (125, "agent-dev: hint: agent-dev tx --many --help")
+    assert words[0] in agent_dev.do("tx", "--many", "--help")
+
+
 def test_json_as_argument_of_the_command_or_an_option_value_is_ignored(agent_dev: AgentDev) -> None:
     for words in (("--timeout", "0", "true", "--json"), ("--validate", "--json"), ("--timeout", "0", "--", "true", "--json")):
         assert agent_dev("tx", *words).stdout == ""

@@ -46,11 +46,15 @@ def check_arguments(args: argparse.Namespace) -> None:
     names = [name for name in ("update", "select", "all_safe", "yes") if getattr(args, name)]
     if names and not args.importing:
         option = f"--{names[0].replace('_', '-')}"
-        raise UsageError(message=f"{option} requires --import", hint=_HINT)
+        raise UsageError(message=f"{option} requires --import", hint=_command(args))
     if args.yes and not (args.select or args.all_safe):
-        raise UsageError(message="--yes requires --select or --all-safe", hint=f"{_HINT} --all-safe --yes")
+        raise UsageError(message="--yes requires --select or --all-safe", hint=f"{_command(args)} --all-safe --yes")
     if args.json and (args.select or args.all_safe) and not args.yes:
-        raise UsageError(message="--json cannot ask: --select and --all-safe require --yes", hint=f"{_HINT} --json")
+        raise UsageError(message="--json cannot ask: --select and --all-safe require --yes", hint=f"{_command(args)} --json")
+
+
+def _command(args: argparse.Namespace) -> str:
+    return f"{_HINT} --update" if args.update else _HINT
 
 
 def run_import(args: argparse.Namespace, context: CommandContext, options: RunOptions) -> int:
@@ -87,7 +91,7 @@ def _copy_selected(args: argparse.Namespace, importer: Importer, offer: Offer) -
     planned, missing = _plan(importer, selected)
     if not args.json:
         output.print_plan(planned)
-    if planned and not args.yes and not _confirm(planned):
+    if planned and not args.yes and not _confirm(planned, f"{_command(args)} --all-safe --yes"):
         notify("nothing was copied")
         return FAILURE
     result = copy_items(importer, planned)
@@ -153,10 +157,10 @@ def _numbers(words: Sequence[str], count: int) -> set[int]:
     return found
 
 
-def _confirm(items: Sequence[Item]) -> bool:
+def _confirm(items: Sequence[Item], hint: str) -> bool:
     """Ask for a confirmation on the terminal; no answer means no. Raises UsageError without a terminal."""
     if not (os.isatty(0) and os.isatty(2)):
-        raise UsageError(message="cannot ask for confirmation: stdin is not a terminal", hint=f"{_HINT} --all-safe --yes")
+        raise UsageError(message="cannot ask for confirmation: stdin is not a terminal", hint=hint)
     if any(item.kind == LOGIN for item in items):
         notify("a copied login can log out the one in your home when tokens are renewed")
     answer = _ask(f"{output.describe_plan(items)}? [y/N] ")
