@@ -110,6 +110,13 @@ def test_an_exported_patch_applies(changed: AgentDev, tmp_path: Path) -> None:
     assert changed("status", "--json").stdout.count('"path"') == 0  # the real tree already contains the changes
 
 
+def test_an_export_counts_a_rename_once_as_its_dry_run_does(agent_dev: AgentDev, tmp_path: Path) -> None:
+    agent_dev("--", "sh", "-c", "mv sub/app.py sub/main.py; echo x > new")
+    assert agent_dev.do("merge", "--all", "--dry-run").count("would merge") == 2
+    for target in (tmp_path / "out.patch", tmp_path / "out"):
+        assert agent_dev("merge", "--all", "--export", target).stdout.startswith(f"2 changes exported to {target};")
+
+
 def test_many_deletions_require_confirmation(agent_dev: AgentDev) -> None:
     for number in range(20):
         (agent_dev.repo / f"f{number}").write_text("x")

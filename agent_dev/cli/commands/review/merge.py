@@ -13,6 +13,7 @@ from agent_dev.errors import FAILURE, SUCCESS, UsageError
 from agent_dev.merge import merge, select_by_options
 from agent_dev.merge.review import Review
 from agent_dev.merge_engine.merge_plan import MergePlan
+from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.labels import display_path, patch_path
 from agent_dev.progress import show_progress
 from agent_dev.quick_dataclass import replace
@@ -144,5 +145,6 @@ def _export(review: Review, planned: MergePlan, target: str) -> int:
     roots = review.record["roots"]
     gone = export.export(review, planned, target, lambda key: patch_path(key, roots))
     is_patch = target.endswith(export.SUFFIXES)
-    output.print_export(len(planned.selected), target, [display_path(key, roots) for key in gone], is_patch=is_patch)
+    count = len(fold_changes(merge.preview(review, planned).applied, review.changes.renames))
+    output.print_export(count, target, [display_path(key, roots) for key in gone], is_patch=is_patch)
     return FAILURE if planned.conflicts else SUCCESS
