@@ -251,7 +251,9 @@ class Attempt:
             signal.setitimer(signal.ITIMER_REAL, time_left)
         try:
             client = ControlClient()
-            self.start_checkpoint = client.request("begin", " ".join(self.command))
+            import shlex  # what only lists does without it
+
+            self.start_checkpoint = client.request("begin", shlex.join(self.command))
             self._run_all()
             signal.setitimer(signal.ITIMER_REAL, 0)
         except TimedOut:

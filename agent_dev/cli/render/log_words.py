@@ -79,7 +79,9 @@ def _transaction(row: Row) -> str:
 
 def _inside(row: Row) -> str:
     problem = f": {row['problem']}" if row.get("problem") else ""
-    return f"transaction inside {row.get('verdict')}: {_argv(row.get('command'))}{problem}"
+    command = row.get("command")
+    command = command if isinstance(command, str) else _argv(command)  # the words of a text are quoted already
+    return f"transaction inside {row.get('verdict')}: {command}{problem}"
 
 
 def _ssh(row: Row) -> str:

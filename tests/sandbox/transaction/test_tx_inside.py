@@ -283,3 +283,9 @@ def test_a_secret_in_a_command_is_masked_in_the_log(inside: AgentDev) -> None:
     [folder] = (inside.state / "sessions").iterdir()
     assert "hunter2" not in (folder / "events.jsonl").read_text()
     assert "hunter2" not in inside("checkpoints", "--json").stdout
+
+
+def test_the_log_and_the_checkpoints_quote_a_command_as_a_shell_does(agent_dev: AgentDev) -> None:
+    agent_dev.do("--no-merge", "bash", "-c", "tx sh -c 'echo b >b; true'")
+    assert "transaction inside committed: sh -c 'echo b >b; true'\n" in agent_dev.do("log")
+    assert "tx sh -c 'echo b >b; true'" in agent_dev.do("checkpoints")

@@ -25,7 +25,7 @@ from agent_dev.cli.render.log_words import describe_command, describe_event
             {"event": "transaction", "verdict": "failed", "reason": "risky: x", "milliseconds": 1500},
             "transaction failed after 1.5 s: risky: x",
         ),
-        ({"event": "inside", "verdict": "rolled back", "command": ["make", "x"]}, "transaction inside rolled back: make x"),
+        ({"event": "inside", "verdict": "rolled back", "command": "sh -c 'a b'"}, "transaction inside rolled back: sh -c 'a b'"),
         ({"event": "merge", "merge": "m.1", "changes": 2}, "2 changes merged (merge m.1)"),
         ({"event": "undo", "merge": "m.1", "changes": 1}, "1 change undone (merge m.1)"),
         (
