@@ -1,6 +1,9 @@
 """`fork`: a copy of an ended session with its files and commits, which lives on its own."""
 
 import os
+import subprocess
+import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -124,6 +127,13 @@ def test_a_used_name_is_refused(ended: AgentDev) -> None:
         done = ended("fork", "one", "--name", name)
         assert done.returncode == 2, done.stderr
     assert len(ended.session_directories()) == 1
+
+
+def test_the_hint_follows_the_message_in_one_stream(ended: AgentDev) -> None:
+    words = [sys.executable, "-m", "agent_dev", "fork", "one", "--name", "two"]
+    text = "session two is a copy of one\nagent-dev: hint: agent-dev resume two\n"
+    run = partial(subprocess.run, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+    assert run(words, cwd=ended.repo, env=ended.environment()).stdout == text
 
 
 def test_a_running_session_is_refused(agent_dev: AgentDev) -> None:

@@ -1,5 +1,7 @@
 """The subcommand `fork`, which copies an ended session."""
 
+import sys
+
 from agent_dev.cli.console import notify
 from agent_dev.cli.options import check_session_name
 from agent_dev.cli.parser import make_session_parser
@@ -36,5 +38,6 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     finally:
         store.unlock_session(locked.session)
     print_outcome(f"session {copy.name} is a copy of {one.name}")
+    sys.stdout.flush()  # before the hint on stderr
     notify(f"hint: agent-dev resume {copy.name}")
     return SUCCESS

@@ -1,6 +1,7 @@
 """The subcommand `import`, which creates a session from a bundle."""
 
 import os
+import sys
 
 from agent_dev.bundle import importing
 from agent_dev.cli.commands.sessions.bundle import open_bundle, open_input
@@ -48,6 +49,7 @@ def run(argv: list[str], context: CommandContext, options: RunOptions) -> int:
     print_outcome(f"session {shown} imported, {output.describe_signer(bundle.signer)}, from {visible(bundle.host)}")
     for text in bundle.manifest["left_out"]:
         warn(f"not in the bundle: {visible(text)}")
+    sys.stdout.flush()  # before the hint on stderr
     notify(f"hint: agent-dev merge {shown}")
     return SUCCESS
 
