@@ -20,8 +20,8 @@ def require_unused_name(options: RunOptions, environ: dict[str, str], prefix: st
         return  # the run fails for the same reason and reports it
     if found:
         name, state = options.name, found[0].state
-        verbs = "stop" if state == store.RUNNING else "merge or discard"
-        hint = f"use another name, or agent-dev {verbs} {name} first"
+        verbs = ("stop",) if state == store.RUNNING else ("merge", "discard")
+        hint = f"use another name, or first {' or '.join(f'agent-dev {verb} {name}' for verb in verbs)}"
         raise UsageError(message=f"{prefix}{name}: a {state} session of this repository has that name", hint=hint)
 
 

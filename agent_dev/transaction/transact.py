@@ -94,7 +94,7 @@ def _check_failure(check: _Check, outcome: "job.RunOutcome", score: float | None
         reason = f"the {check.label} exited with status {outcome.exit_code}: {check.line}"
         return failure if failure[0] in ("timeout", "limit") else (check.cause, reason)
     if check.cause == "score" and score is None:
-        return "score", f"no line that the score command wrote is a number: {check.line}"
+        return "score", f"the score command wrote no line that is only a number: {check.line}"
     return "", ""
 
 

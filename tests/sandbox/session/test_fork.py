@@ -126,6 +126,8 @@ def test_a_used_name_is_refused(ended: AgentDev) -> None:
     for name in ("one", "a/b"):
         done = ended("fork", "one", "--name", name)
         assert done.returncode == 2, done.stderr
+    hint = "use another name, or first agent-dev merge one or agent-dev discard one"
+    assert ended("fork", "one", "--name", "one").stderr.splitlines()[-1] == f"agent-dev: hint: {hint}"
     assert len(ended.session_directories()) == 1
 
 

@@ -63,6 +63,7 @@ def test_an_attempt_that_fails_changes_nothing_or_has_no_score_never_wins(agent_
     assert (document["state"], document["best"]) == ("failed", None)
     assert [one["cause"] for one in document["attempts"]] == ["command", None, "score"]
     assert [one["score"] for one in document["attempts"]] == [None, None, None]
+    assert document["attempts"][2]["reason"] == "the score command wrote no line that is only a number: cat score"
     assert [bool(one["session"]) for one in document["attempts"]] == [True, False, True]
 
 
