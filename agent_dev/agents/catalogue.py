@@ -68,6 +68,8 @@ def login_files(environ: dict[str, str]) -> tuple[str, ...]:
 def _installed_version(home: str, program: str, entry: AgentEntry) -> str:
     """Return the version in the agent home. The agent can write there, so it is only for display."""
     prefix = f"{home}/{PREFIX}"
+    if not os.path.lexists(f"{prefix}/bin/{program}"):
+        return ""
     if entry.npm:
         # A program that is not npm's link starts the agent with a node of its own (install_script.py).
         own = f"/node/{entry.node.partition('.')[0]}" if not os.path.islink(f"{prefix}/bin/{program}") else ""

@@ -4,7 +4,8 @@ from agent_dev.config.agent_entry import AgentEntry
 
 PREFIX = ".local/agent"  # below the agent home; its bin comes first in PATH
 NEEDS_PROGRAM = 3  # exit code: a program is missing, and the script has said which
-DOES_NOT_START = 4  # exit code: the agent was installed, did not start, and was removed
+DOES_NOT_START = 4  # exit code: the new version did not start, and was removed; the old one remains
+INTERRUPTED = 130  # exit code: by a signal; the old version remains
 
 _NPM = """\
 prefix="$HOME/.local/agent" program=$1 package=$2 need=$3
@@ -14,39 +15,68 @@ if ! command -v npm >/dev/null; then
 fi
 export NPM_CONFIG_GLOBALCONFIG="$(npm config get globalconfig)" # --prefix would hide it
 export NPM_CONFIG_UPDATE_NOTIFIER=false # about npm itself, which is the system's
-install() { npm install -g --prefix "$1" --no-fund --no-audit --loglevel error "$2"; }
+trap 'rm -rf "${drop-}"' EXIT
+trap 'exit 130' HUP INT TERM
+stage() { # install a package below $place, beside its version in use
+    name=${1%@*} up=../..
+    case $name in */*) up=../../.. ;; esac
+    key="packages/$(printf %s "$name" | tr / +)"
+    new=$key.1 old=$key.2
+    case $(readlink "$place/lib/node_modules/$name") in */"$new"/*) new=$key.2 old=$key.1 ;; esac
+    drop="$place/$new"
+    rm -rf "$drop"
+    npm install -g --prefix "$drop" --no-fund --no-audit --loglevel error "$1"
+}
+switch() { # replace the version in use by the staged one
+    link="$place/lib/node_modules/$name"
+    rm -rf "${place:?}/$old"
+    mkdir -p "$place/bin" "$place/$old" "${link%/*}"
+    trap '' HUP INT TERM
+    [ -L "$link" ] || [ ! -e "$link" ] || mv "$link" "$place/$old/" # installed by npm alone
+    ln -sfn "$up/$new/lib/node_modules/$name" "$link"
+    for file in "$place/$new/bin/"*; do mv -f "$file" "$place/bin/"; done # relative links into lib/node_modules
+    rm -rf "${place:?}/$old"
+    drop=
+    trap 'exit 130' HUP INT TERM
+}
 fits() {
     have=$("$1" -p process.versions.node 2>/dev/null || echo 0)
     [ -z "$need" ] || [ "$(printf '%s\\n' "$need" "$have" | sort -V | head -n 1)" = "$need" ]
 }
-[ -L "$prefix/bin/$program" ] || rm -f "$prefix/bin/$program" # not npm's: it would refuse to replace it
+place="$prefix"
 if fits node; then
-    place="$prefix"
-    install "$place" "$package"
+    stage "$package"
+    "$place/$new/bin/$program" --version || exit 4
+    switch
 else
     # This node is on no PATH: the repository's builds and the other agents keep the system's.
     place="$prefix/node/${need%%.*}"
     if ! fits "$place/bin/node"; then
         echo "installing node $need for $program, because this one is $(node -p process.versions.node)"
-        install "$place" "node@^$need"
+        stage "node@^$need"
+        switch
     fi
-    PATH="$place/bin:$PATH" install "$place" "$package"
-    own="\\$HOME/.local/agent/node/${need%%.*}/bin"
-    [ "$(head -c 2 "$place/bin/$program")" != "#!" ] || start="\\"$own/node\\" " # else it is a native program
-    rm -f "$prefix/bin/$program"
+    PATH="$place/bin:$PATH"
+    stage "$package"
+    "$place/$new/bin/$program" --version || exit 4
+    own="\\$HOME/.local/agent/node/${need%%.*}/bin" start=
+    [ "$(head -c 2 "$place/$new/bin/$program")" != "#!" ] || start="\\"$own/node\\" " # else it is a native program
+    printf '#!/bin/sh\\nexec %s"%s" "$@"\\n' "$start" "$own/$program" >"$place/$new/launcher"
+    chmod 755 "$place/$new/launcher"
+    switch
     mkdir -p "$prefix/bin"
-    printf '#!/bin/sh\\nexec %s"%s" "$@"\\n' "${start-}" "$own/$program" >"$prefix/bin/$program"
-    chmod 755 "$prefix/bin/$program"
-fi
-if ! "$prefix/bin/$program" --version; then
-    npm uninstall -g --prefix "$place" --loglevel error "${package%@*}"
-    rm -f "$prefix/bin/$program"
-    exit 4
+    mv -f "$place/$new/launcher" "$prefix/bin/$program"
 fi
 """
 _PYPI = """\
 prefix="$HOME/.local/agent" program=$1 package=$2 lowest=$3 highest=$4
-venv="$prefix/venvs/$program"
+link="$prefix/venvs/$program" # to the version in use: a new one is made beside it
+venv="$link.1" old="$link.2"
+[ "$(readlink "$link")" != "$program.1" ] || { venv="$link.2" old="$link.1"; }
+drop="$venv"
+trap 'rm -rf "$drop"' EXIT
+trap 'exit 130' HUP INT TERM
+rm -rf "$venv"
 quiet=--quiet
 [ ! -t 1 ] || quiet= # it shows its progress, which may take minutes
 fits() {
@@ -54,39 +84,38 @@ fits() {
     [ "$(printf '%s\\n' "$lowest" "$have" | sort -V | head -n 1)" = "$lowest" ] || return 1
     [ -z "$highest" ] || [ "$(printf '%s\\n' "$highest" "$have" | sort -V | tail -n 1)" = "$highest" ]
 }
-if ! [ -x "$venv/bin/python" ] || ! fits "$venv/bin/python"; then
-    python=
-    # The shim of a version manager runs only the selected version, so look at the others, too.
-    for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10 "$HOME"/.pyenv/versions/*/bin/python3 \\
-        "$HOME"/.local/share/mise/installs/python/*/bin/python3 "$HOME"/.local/share/uv/python/*/bin/python3; do
-        if fits "$name"; then python=$name; break; fi
-    done
-    rm -rf "$venv"
-    if [ -n "$python" ]; then
-        if ! "$python" -m venv "$venv"; then
-            echo "Python's venv is missing: install it, as in: sudo apt install python3-venv" >&2
-            exit 3
-        fi
-    else
-        wanted="Python ${highest:-$lowest}"
-        echo "$program needs $wanted: fetching it with uv"
-        if ! uv=$(command -v uv); then
-            uv="$prefix/venvs/uv/bin/uv"
-            [ -x "$uv" ] || python3 -m venv "$prefix/venvs/uv" && "$prefix/venvs/uv/bin/python" -m pip install $quiet uv || true
-        fi
-        if ! "$uv" venv $quiet --seed --python "${highest:-$lowest}" "$venv"; then
-            echo "$wanted cannot be fetched: install it with your package manager" >&2
-            exit 3
-        fi
+python=
+# The shim of a version manager runs only the selected version, so look at the others, too.
+for name in python3 python3.14 python3.13 python3.12 python3.11 python3.10 "$HOME"/.pyenv/versions/*/bin/python3 \\
+    "$HOME"/.local/share/mise/installs/python/*/bin/python3 "$HOME"/.local/share/uv/python/*/bin/python3; do
+    if fits "$name"; then python=$name; break; fi
+done
+if [ -n "$python" ]; then
+    if ! "$python" -m venv "$venv"; then
+        echo "Python's venv is missing: install it, as in: sudo apt install python3-venv" >&2
+        exit 3
+    fi
+else
+    wanted="Python ${highest:-$lowest}"
+    echo "$program needs $wanted: fetching it with uv"
+    if ! uv=$(command -v uv); then
+        uv="$prefix/venvs/uv/bin/uv"
+        [ -x "$uv" ] || python3 -m venv "$prefix/venvs/uv" && "$prefix/venvs/uv/bin/python" -m pip install $quiet uv || true
+    fi
+    if ! "$uv" venv $quiet --seed --python "${highest:-$lowest}" "$venv"; then
+        echo "$wanted cannot be fetched: install it with your package manager" >&2
+        exit 3
     fi
 fi
-"$venv/bin/python" -m pip install $quiet --disable-pip-version-check --upgrade "$package"
+"$venv/bin/python" -m pip install $quiet --disable-pip-version-check "$package"
+"$venv/bin/$program" --version || exit 4
 mkdir -p "$prefix/bin"
+rm -rf "$old"
+trap '' HUP INT TERM
+[ -L "$link" ] || [ ! -e "$link" ] || mv "$link" "$old"
+ln -sfn "${venv##*/}" "$link"
 ln -sfn "../venvs/$program/bin/$program" "$prefix/bin/$program"
-if ! "$prefix/bin/$program" --version; then
-    rm -rf "$venv" "$prefix/bin/$program"
-    exit 4
-fi
+drop="$old"
 """
 _NEWEST_NPM = 'NPM_CONFIG_UPDATE_NOTIFIER=false npm view --loglevel error "$1" version'
 _NEWEST_PYPI = """\

@@ -6,7 +6,7 @@ import sys
 from agent_dev.agents import catalogue
 from agent_dev.agents.catalogue import Agent
 from agent_dev.agents.install import install_agent
-from agent_dev.agents.install_script import DOES_NOT_START, NEEDS_PROGRAM
+from agent_dev.agents.install_script import DOES_NOT_START, INTERRUPTED, NEEDS_PROGRAM
 from agent_dev.agents.registries import files_with_secrets, variables_with_secrets
 from agent_dev.cli import typeahead
 from agent_dev.cli.console import notify, warn
@@ -18,6 +18,7 @@ from agent_dev.sanitize import visible
 _REASONS = {
     NEEDS_PROGRAM: "a program that it needs is missing",
     DOES_NOT_START: "this version does not start; another one: --version VERSION",
+    INTERRUPTED: "it was interrupted",
 }
 
 

@@ -156,11 +156,17 @@ def test_versions_are_listed_selected_and_upgraded(agent_dev: AgentDev, registry
     assert "up to date" in agent_dev("outdated", env=registry.environment).stderr
 
 
-def test_a_version_that_does_not_exist_leaves_the_installed_one(agent_dev: AgentDev, registry: Registry) -> None:
+@pytest.mark.parametrize("node", ["", "\n  node: '99.1'"])
+def test_a_version_that_does_not_exist_leaves_the_installed_one(agent_dev: AgentDev, registry: Registry, node: str) -> None:
+    registry.npm["node"] = ["99.1.0"]
+    write_profile(agent_dev, "noder", PROFILES["noder"].replace("npm: noder", f"npm: noder{node}"))
     agent_dev("install", "noder", "--version", "1.0.0", env=registry.environment)
     done = agent_dev("install", "noder", "--version", "9", env=registry.environment)
     assert done.returncode == 1
     assert "noder 9 is not installed: the installation ended with status 1; 1.0.0 remains" in " ".join(done.stderr.split())
+    assert agent_dev("noder", "a").stdout == "--standing|a\n"
+    (agent_dev.agent_home / ".local/agent/bin/noder").unlink()
+    assert "noder      -" in agent_dev("install", "--list").stdout
 
 
 def test_what_an_agent_leaves_in_each_repository_is_not_applied(agent_dev: AgentDev) -> None:
