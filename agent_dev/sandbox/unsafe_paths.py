@@ -1,7 +1,9 @@
 """Refuse unsafe paths, each with a reason, before anything is created."""
 
-from agent_dev.paths import is_below
+from agent_dev.paths import RUN, is_below
 from agent_dev.value import Value
+
+_OWN_MOUNTS = (RUN, "/var/tmp")  # mounted below directories of the system
 
 
 class RequestedPath(Value):
@@ -58,6 +60,9 @@ def _never_shown(request: RequestedPath) -> tuple[str, str] | None:
         return f"{request.label} is /, the whole system", "run it in a repository"
     if is_below(request.path, "/proc") or (is_below(request.path, "/dev") and not is_below(request.path, "/dev/shm")):
         return f"{request.label} is {request.path}: a sandbox has processes and devices of its own", "use another directory"
+    for own in _OWN_MOUNTS:
+        if (request.is_root or request.is_writable) and is_below(own, request.path) and own != request.path:
+            return f"{request.label} {request.path} contains {own}, which the sandbox replaces", "use a smaller directory"
     return None
 
 

@@ -26,6 +26,8 @@ REFUSED = [
     ("above the state directory", "the repository", "/home/ada/.local", True, "contains the state directory"),
     ("the agent home", "--overlay", AGENT_HOME, True, "contains the agent home"),
     ("in the agent home", "the repository", f"{AGENT_HOME}/src/x", True, "is in the agent home"),
+    ("a root above a directory of the sandbox", "the repository", "/var", True, "contains /var/tmp"),
+    ("a root above the files of the sandbox", "--overlay", "/run", True, "contains /run/agent-dev"),
     ("a root with a mount in it", "the repository", "/srv/shop", True, "/srv/shop/data is a mount below /srv/shop"),
 ]
 
@@ -36,6 +38,8 @@ TAKEN = [
     ("a mount itself", "/srv/shop/data", True),
     ("a sibling of a mount", "/srv/shop/data2", True),
     ("shared memory", "/dev/shm/shop", True),
+    ("a temporary directory", "/var/tmp", True),
+    ("above a directory of the sandbox, read-only", "/var", False),
     ("a path that is no root with a mount in it", "/srv/shop", False),
 ]
 
@@ -100,6 +104,12 @@ def test_the_agent_home_is_apart_from_what_agent_dev_trusts(path: str, why: str 
 
     assert (found is None) is (why is None)
     assert not found or f"the agent home {path} {why}" in found[0]
+
+
+@pytest.mark.parametrize(("path", "own"), [("/run", "/run/agent-dev"), ("/var", "/var/tmp")])
+def test_no_directory_above_a_sandbox_mount_is_writable(path: str, own: str) -> None:
+    found = refusal_reason((RequestedPath("--rw", path, is_writable=True),), GROUND)
+    assert found == (f"--rw {path} contains {own}, which the sandbox replaces", "use a smaller directory")
 
 
 def test_a_root_below_another_root_is_refused() -> None:
