@@ -66,3 +66,11 @@ def test_each_profile_is_shown_and_a_missing_command_named(agent_dev: AgentDev) 
         assert is_shown or done.stderr.splitlines()[-1] == hint
     done = agent_dev("show", "claude")
     assert (done.returncode, done.stderr.splitlines()[-1]) == (1, "agent-dev: hint: agent-dev install claude")
+
+
+def test_a_profile_that_is_not_utf8_is_reported(agent_dev: AgentDev) -> None:
+    folder = Path(agent_dev.env["XDG_CONFIG_HOME"]) / "agent-dev/profiles"
+    folder.mkdir(parents=True)
+    (folder / "bin.yaml").write_bytes(b"\377\n")
+    done = agent_dev("profiles", "bin")
+    assert (done.returncode, done.stderr) == (2, f"agent-dev: {folder}/bin.yaml:1: not UTF-8: byte 0xff\n")

@@ -7,7 +7,7 @@ from agent_dev.cli.parser import make_parser
 from agent_dev.cli.render import plans as output
 from agent_dev.config import load
 from agent_dev.config.options import RunOptions
-from agent_dev.errors import SUCCESS, UsageError
+from agent_dev.errors import SUCCESS, InvalidConfiguration, UsageError
 from agent_dev.session.sessions import CommandContext
 
 
@@ -21,11 +21,22 @@ def run(argv: list[str], context: CommandContext, _options: RunOptions) -> int:
         raise UsageError(message="--json cannot be combined with a profile", hint=f"agent-dev show --json {args.name}")
     known = load.list_profiles(os.path.realpath(context.environ.get("HOME", "/")), context.environ)
     if args.name:
-        path = next((path for name, path, _ in known if name == args.name), None)
-        if path is None:
+        found = next((one for one in known if one[0] == args.name), None)
+        if found is None:
             raise UsageError(message=f"no profile {args.name}", hint=f"profiles: {', '.join(name for name, _, _ in known)}")
-        with open(path, encoding="utf-8") as file:
-            sys.stdout.write(f"# {path}\n{file.read()}")
+        _print(*found[1:])
         return SUCCESS
     output.print_profiles(known, as_json=args.json)
     return SUCCESS
+
+
+def _print(path: str, about: str) -> None:
+    """Print a profile. Raises InvalidConfiguration with its description, which says what is wrong, if it is not a text file."""
+    if not os.path.isfile(path):
+        raise InvalidConfiguration(message=about)  # reading a FIFO would not end
+    try:
+        with open(path, encoding="utf-8") as file:
+            text = file.read()
+    except UnicodeDecodeError:
+        raise InvalidConfiguration(message=about) from None
+    sys.stdout.write(f"# {path}\n{text}")
