@@ -17,6 +17,8 @@ def may_detach(options: "RunOptions", environ: dict[str, str]) -> bool:
     home = environ.get("HOME", "")
     explicit = options.config or environ.get("AGENT_DEV_CONFIG", "")
     path = expand(explicit, home) if explicit else f"{load.config_folder(home, environ)}/config.yaml"
+    if not os.path.isfile(path):
+        return False  # what is read from a pipe is gone
     try:
         with open(path, "rb", 0) as file:
             is_mentioned = b"detachable" in file.read()

@@ -8,7 +8,7 @@ from agent_dev import __version__
 from agent_dev.config.profile import GATEWAY_NETS, Layer, Settings, merge_layers
 from agent_dev.errors import InvalidConfiguration
 from agent_dev.fs import cache
-from agent_dev.paths import expand
+from agent_dev.paths import expand, is_below
 from agent_dev.sanitize import visible
 from agent_dev.value import Value
 
@@ -224,7 +224,9 @@ class SettingsFiles:
         except OSError as error:
             reason = str(error.strerror)
         else:
-            return _unpacked(path, self._cached.get(f"{kind}:{path}"), _key(status)) or self._parse(path, kind)
+            if not (stat.S_ISFIFO(status.st_mode) and is_below(path, self.config)):  # elsewhere it may be the shell's <(…)
+                return _unpacked(path, self._cached.get(f"{kind}:{path}"), _key(status)) or self._parse(path, kind)
+            reason = "it is a FIFO"
         self.problems.append(f"{path}: cannot be read: {reason}")
         return _File(path, {}, {})
 

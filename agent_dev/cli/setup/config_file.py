@@ -43,6 +43,8 @@ def read_config(options: RunOptions, environ: dict[str, str]) -> ConfigFile:
     explicit = options.config or environ.get("AGENT_DEV_CONFIG", "")
     named = expand(explicit, home) if explicit else f"{load.config_folder(home, environ)}/config.yaml"
     path = os.path.realpath(named)  # a link stays, and its target changes
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise InvalidConfiguration(message=f"{path}: cannot be read: it is not a regular file")
     try:
         with open(path, "rb") as file:
             data = file.read()

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.config.detachable import may_detach
+from agent_dev.config.options import RunOptions
 from agent_dev.config.profile import Layer
 from tests.disk.config.load_world import SHIPPED, User
 
@@ -136,3 +138,13 @@ def test_a_profile_file_may_be_a_pipe_and_is_not_cached(user: User) -> None:
     assert user.settings("x", profile_file=f"/dev/fd/{r}").profile.command == ("piped",)
     os.close(r)
     assert "/dev/fd" not in user.cache.read_text()
+
+
+def test_a_configuration_from_a_pipe_is_read_once(user: User) -> None:
+    read, write = os.pipe()
+    os.write(write, b"net: none\n")
+    os.close(write)
+    path = f"/dev/fd/{read}"
+    assert not may_detach(RunOptions(config=path), user.environ)
+    assert user.settings(config=path).profile.net == "none"
+    os.close(read)

@@ -1,5 +1,7 @@
 """Invalid profiles and configuration are refused with file, line and advice, all errors together."""
 
+import os
+
 import pytest
 
 from agent_dev.config.profile import Layer
@@ -136,3 +138,10 @@ def test_hostile_text_in_a_message_is_escaped(user: User) -> None:
     user.write("profiles/mine.yaml", '"a\\e[2J\\nb": x\n')
 
     assert user.problems() == ["…/profiles/mine.yaml:1: a␛[2J␊b: unknown key"]
+
+
+@pytest.mark.parametrize("name", ["config.yaml", "profiles/mine.yaml"])
+def test_a_fifo_is_refused(user: User, name: str) -> None:
+    (user.config / "profiles").mkdir(parents=True)
+    os.mkfifo(user.config / name)
+    assert user.problems() == [f"…/{name}: cannot be read: it is a FIFO"]
