@@ -1,6 +1,9 @@
 """Report the configuration of an agent, each value with its origin."""
 
+from typing import Any
+
 from agent_dev.config import load, trust_store
+from agent_dev.config.limits import format_limit
 from agent_dev.config.options import RunOptions, settings_request
 from agent_dev.config.profile import BUILT_IN, MAPPINGS, OFF
 from agent_dev.config.upstream_proxy import parse_proxy
@@ -51,12 +54,16 @@ def _items(key: str, value: object) -> list[tuple[str, object]]:
     """Return each item of a key, with the name under which its origin is recorded; the proxy without its password."""
     if key == "upstream_proxy" and value:
         return [(key, str(parse_proxy(str(value)) or value))]
-    if key == "set" and isinstance(value, tuple):
-        return [(f"set:{name}", f"{name}={text}") for name, text in value]
+    if key in MAPPINGS and isinstance(value, tuple):
+        return [(f"{key}:{name}", _mapping_item(key, name, item)) for name, item in value]
     if key == "notify" and not value:
         return [(key, OFF)]
-    if key in MAPPINGS and isinstance(value, tuple):
-        return [(f"{key}:{item[0]}", item) for item in value]
     if isinstance(value, tuple) and key != "command":
         return [(f"{key}:{item}", item) for item in value]
     return [(key, list(value) if isinstance(value, tuple) else value)]
+
+
+def _mapping_item(key: str, name: str, item: Any) -> object:
+    if key == "limits":
+        return f"{name}={format_limit(name, item)}"
+    return f"{name}={item}" if key == "set" else (name, item)

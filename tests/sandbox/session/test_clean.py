@@ -93,13 +93,15 @@ def values(agent_dev: AgentDev, *words: str) -> dict[tuple[str, Any], str]:
 def test_each_value_is_shown_with_its_source(agent_dev: AgentDev) -> None:
     config = agent_dev.home.parent / "config/agent-dev/config.yaml"
     config.parent.mkdir(parents=True)
-    config.write_text("keep_merges_days: 7\nset:\n  COLOUR: blue\nmask: [.env]\n")
+    config.write_text("keep_merges_days: 7\nset:\n  COLOUR: blue\nmask: [.env]\nlimits: {memory: 2G}\nssh: {hosts: [here]}\n")
     (agent_dev.repo / ".agent-dev.yaml").write_text("net: none\n")
     agent_dev("trust", "--yes")
     found = values(agent_dev, "--home", "/srv/agent", "config", "claude")
     assert found["keep_merges_days", "7"] == f"{config}:1"
     assert found["set", "COLOUR=blue"] == f"{config}:3"
     assert found["mask", ".env"] == f"{config}:4"
+    assert found["limits", "memory=2G"] == f"{config}:5"
+    assert found["ssh", "['hosts', ['here']]"] == f"{config}:6"
     assert found["net", "none"] == f"{agent_dev.repo}/.agent-dev.yaml:1"
     assert found["home", "/srv/agent"] == "--home"
     assert found["keep_merges_mib", "4096"] == "built-in"
