@@ -312,8 +312,11 @@ def log_end(job: "RunJob", record: store.Record, outcome: "RunOutcome") -> None:
     ):
         events.log_event(job.session, events.START, at=launched, argv=record["command"], profile=record["profile"])
     counts = {"changes": outcome.changes, "commits": outcome.commits, "policy": saved.get("policy")}
+    limit = {"limit": outcome.limit_notice} if outcome.limit_notice else {}
     duration = (saved.get("ended", launched) - launched) // 1_000_000
-    events.log_event(job.session, events.END, at=saved.get("ended", 0), exit=outcome.exit_code, milliseconds=duration, **counts)
+    events.log_event(
+        job.session, events.END, at=saved.get("ended", 0), exit=outcome.exit_code, milliseconds=duration, **counts, **limit
+    )
 
 
 def _has_checkpoints(job: "RunJob") -> bool:

@@ -98,7 +98,8 @@ def _merge(verb: str) -> Callable[[Row], str]:
 
 def _end(row: Row) -> str:
     found = [_count(row, "changes", "change")] + ([_count(row, "commits", "commit")] if row.get("commits") else [])
-    return f"{_exit(row)}{_after(row)}: {', '.join(found)}"
+    limit = f" ({row['limit']})" if row.get("limit") else ""
+    return f"{_exit(row)}{_after(row)}{limit}: {', '.join(found)}"
 
 
 def _exit(row: Row) -> str:

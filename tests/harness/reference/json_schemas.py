@@ -337,7 +337,10 @@ SCHEMAS: dict[str, Schema] = {
                     f"{key}?": ANY
                     for key in ("to", "before", "paths", "problems", "verdict", "reason", "merge", "steps", "policy")
                 },
-                **{f"{key}?": ANY for key in ("command", "problem", "changes", "exit", "commits", "decision", "text", "image")},
+                **{
+                    f"{key}?": ANY
+                    for key in ("command", "problem", "changes", "exit", "commits", "decision", "text", "image", "limit")
+                },
             }
         ),
     ),
@@ -533,7 +536,10 @@ SCHEMAS: dict[str, Schema] = {
             **{
                 f"{key}?": ANY for key in ("checkpoint", "cause", "changed", "milliseconds", "frozen", "failed", "log", "profile")
             },
-            **{f"{key}?": ANY for key in ("to", "before", "paths", "problems", "verdict", "reason", "merge", "steps", "policy")},
+            **{
+                f"{key}?": ANY
+                for key in ("to", "before", "paths", "problems", "verdict", "reason", "merge", "steps", "policy", "limit")
+            },
             **{f"{key}?": ANY for key in ("problem", "commits")},
         }
     ),

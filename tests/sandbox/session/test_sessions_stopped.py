@@ -1,5 +1,6 @@
 """Stopped sessions, and sessions whose launcher was killed: the agent is ended, and its changes are kept."""
 
+import json
 import os
 import shutil
 import signal
@@ -205,3 +206,10 @@ def test_a_launcher_killed_during_the_start_leaves_no_agent(agent_dev: AgentDev)
         wait_gone(marker)
     assert agent_dev("--", "echo", "works").stdout == "works\n"
     assert set(state(agent_dev)) <= {"killed"}
+
+
+def test_the_log_names_the_limit_that_ended_a_session(agent_dev: AgentDev) -> None:
+    agent_dev("--no-merge", "--limit", "time=2s", "--", "sh", "-c", "touch x; sleep 300")
+    assert " (stopped: reached the limit time=2s): 1 change\n" in agent_dev.do("log")
+    last = json.loads(agent_dev.do("log", "--json"))["events"][-1]
+    assert (last["event"], last["limit"]) == ("end", "stopped: reached the limit time=2s")
