@@ -17,7 +17,7 @@ export NPM_CONFIG_GLOBALCONFIG="$(npm config get globalconfig)" # --prefix would
 export NPM_CONFIG_UPDATE_NOTIFIER=false # about npm itself, which is the system's
 trap 'rm -rf "${drop-}"' EXIT
 trap 'exit 130' HUP INT TERM
-stage() { # install a package below $place, beside its version in use
+stage() { # install a package below $place, next to its version in use
     name=${1%@*} up=../..
     case $name in */*) up=../../.. ;; esac
     key="packages/$(printf %s "$name" | tr / +)"
@@ -70,7 +70,7 @@ fi
 """
 _PYPI = """\
 prefix="$HOME/.local/agent" program=$1 package=$2 lowest=$3 highest=$4
-link="$prefix/venvs/$program" # to the version in use: a new one is made beside it
+link="$prefix/venvs/$program" # to the version in use: a new one is made next to it
 venv="$link.1" old="$link.2"
 [ "$(readlink "$link")" != "$program.1" ] || { venv="$link.2" old="$link.1"; }
 drop="$venv"
