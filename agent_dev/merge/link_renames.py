@@ -1,5 +1,6 @@
 """Link the deletion and the addition of each renamed file, which are merged together; find the origins of copied files."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable
 from hashlib import sha256
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from agent_dev.errors import AgentDevError
 from agent_dev.fs.dir_tree import hides_lower
-from agent_dev.fs.entry import FileType, Key
+from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
 from agent_dev.quick_dataclass import replace
 
@@ -90,12 +91,11 @@ def _has_no_lines(change: Change) -> bool:
 
 def _can_be_renamed(change: Change) -> bool:
     entry = change.before if change.after is None else change.after
-    return (
-        entry is not None
-        and entry.type is FileType.FILE
-        and 0 < entry.size <= _MAX_FILE_SIZE
-        and not (change.obstacle or change.is_merged or change.is_ignored)
-    )
+    return _is_small_file(entry) and not (change.obstacle or change.is_merged or change.is_ignored)
+
+
+def _is_small_file(entry: Entry | None) -> bool:
+    return entry is not None and entry.type is FileType.FILE and 0 < entry.size <= _MAX_FILE_SIZE
 
 
 def _same_sizes(deleted: list[Change], added: list[Change]) -> tuple[list[Change], list[Change]]:
@@ -130,6 +130,81 @@ def _contents(review: "ReviewProtocol", changes: list[Change], side: int, budget
         if data is not None:
             found[change.key] = data
     return found
+
+
+# Moves to paths that git ignores
+
+
+def link_moves_to_ignored(review: "ReviewProtocol", percent: int) -> ChangeSet:
+    """Return the changes, where the deletion of a file that was moved to an ignored path requires the file there.
+
+    Otherwise, a merge of everything that git does not ignore would delete the only copy. `percent`: as for `link_renames`.
+    """
+    changes = review.changes
+    known = frozenset(changes.renames.values())
+    gone = [one for one in changes.changes if _is_gone(one) and one.key not in known]
+    ignored = [one for one in changes.changes if one.is_ignored and _is_content(one.after)] if gone and percent else []
+    if not ignored:
+        return changes
+    places: dict[Key, Key] = {}
+    for number in {one.key.root for one in gone}:
+        old, new = ([one for one in some if one.key.root == number] for some in (gone, ignored))
+        places |= _moved_places(review, old, new, percent / 100)
+    linked = (replace(one, requires=(*one.requires, places[one.key])) if one.key in places else one for one in changes.changes)
+    return replace(changes, changes=tuple(linked)) if places else changes
+
+
+def _moved_places(review: "ReviewProtocol", gone: list[Change], ignored: list[Change], threshold: float) -> dict[Key, Key]:
+    places = _moved_entries(gone, ignored)
+    taken = frozenset(places.values())
+    gone, ignored = [one for one in gone if one.key not in places], [one for one in ignored if one.key not in taken]
+    return places | _moved_contents(review, gone, ignored, threshold) if gone and ignored else places
+
+
+def _is_gone(change: Change) -> bool:
+    is_gone = change.kind in (ChangeKind.DELETED, ChangeKind.RETYPED)
+    return is_gone and _is_content(change.before) and not (change.is_ignored or change.obstacle)
+
+
+def _is_content(entry: Entry | None) -> bool:
+    return entry is not None and entry.type in (FileType.FILE, FileType.SYMLINK)
+
+
+def _moved_entries(gone: list[Change], ignored: list[Change]) -> dict[Key, Key]:
+    """Return the new paths of moved files that were not edited: a move keeps the time. No content is read."""
+    by_identity: dict[tuple[object, ...], list[Key]] = {}
+    for change in ignored:
+        by_identity.setdefault(_moved_identity(change.after), []).append(change.key)
+    found = {}
+    for change in gone:
+        if places := by_identity.get(_moved_identity(change.before)):
+            found[change.key] = next((key for key in places if key.name == change.key.name), places[0])
+            places.remove(found[change.key])
+    return found
+
+
+def _moved_identity(entry: Entry | None) -> tuple[object, ...]:
+    return () if entry is None else (entry.type, entry.size, entry.target, entry.mtime)
+
+
+def _moved_contents(review: "ReviewProtocol", gone: list[Change], ignored: list[Change], threshold: float) -> dict[Key, Key]:
+    """Return the new paths of moved files with the same or similar content."""
+    from agent_dev.overlay.renames import MAX_COMPARED_FILES, detect_renames  # rare
+
+    gone = [one for one in gone if _is_small_file(one.before)]
+    sizes = sorted(one.before.size for one in gone if one.before is not None)
+    new = [one for one in ignored if _is_small_file(one.after) and _is_near(_size(one), sizes, threshold)]
+    if max(len(gone), len(new)) > MAX_COMPARED_FILES:
+        gone, new = _same_sizes(gone, new)
+    budget = _Budget()
+    old_contents, new_contents = (_contents(review, some, side, budget) for side, some in enumerate((gone, new)))
+    return {one.old: one.new for one in detect_renames(old_contents, new_contents, threshold)}
+
+
+def _is_near(size: int, sizes: list[int], threshold: float) -> bool:
+    """Return whether files of this size can be similar to one of some sizes, which are sorted."""
+    at = bisect_left(sizes, size * threshold)
+    return at < len(sizes) and sizes[at] * threshold <= size
 
 
 # Copies

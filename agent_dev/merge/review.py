@@ -247,7 +247,9 @@ def _read_changes(review: Review, paths: tuple[str, ...], *, is_known: bool, wit
     try:
         if not is_known:
             review.changes = _changes(review, edited_files(review, paths))
-            review.changes = link_renames.link_renames(review, review.record.get("rename_similarity", store.DEFAULT_SIMILARITY))
+            similarity = review.record.get("rename_similarity", store.DEFAULT_SIMILARITY)
+            review.changes = link_renames.link_renames(review, similarity)
+            review.changes = link_renames.link_moves_to_ignored(review, similarity)
             review.changes = link_renames.link_copies(review)
             review.lower_snapshot.release_index()
         if with_risks:

@@ -6,7 +6,7 @@ from typing import Any
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
 from agent_dev.git.updates import GitUpdate
 from agent_dev.merge_engine.journal import Intent, MemberMarks, Operation
-from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, is_mostly_emptied
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, Resolution, ignored_place, is_mostly_emptied
 from agent_dev.overlay.selection import Selection
 from agent_dev.quick_dataclass import dataclass, replace
 
@@ -297,8 +297,15 @@ def _left(
         if change.key in wanted and change.conflict:
             conflicts.append(SkippedChange(change.key, change.conflict))
         else:
-            skipped.append(SkippedChange(change.key, skip_reason(change, is_requested=change.key in wanted)))
+            place = ignored_place(change, changes) if change.key in wanted and change.is_clean else None
+            reason = skip_reason(change, is_requested=change.key in wanted) if place is None else _moved_reason(place)
+            skipped.append(SkippedChange(change.key, reason))
     return tuple(skipped), tuple(conflicts)
+
+
+def _moved_reason(place: Key) -> str:
+    name = place.path.decode("utf-8", "surrogateescape")
+    return f"it was moved to {name}, which git ignores; --take merges both"
 
 
 def skip_reason(change: Change, *, is_requested: bool) -> str:

@@ -208,6 +208,14 @@ def sorted_changes(changes: Iterable[Change]) -> list[Change]:
     return sorted(changes, key=lambda one: (one.key.root, one.key.path))
 
 
+def ignored_place(change: Change, changes: ChangeSet) -> Key | None:
+    """Return the path to which a file was moved that is gone from its old one, if git ignores only the new path."""
+    if change.is_ignored or change.kind not in (ChangeKind.DELETED, ChangeKind.RETYPED):
+        return None
+    required = map(changes.by_key().get, change.requires)
+    return next((one.key for one in required if one is not None and one.is_ignored and one.after is not None), None)
+
+
 def with_requirements(keys: frozenset[Key], changes: ChangeSet) -> frozenset[Key]:
     """Return `keys` and all keys that they require, directly or indirectly."""
     table = changes.by_key()

@@ -8,7 +8,7 @@ from agent_dev.fs.entry import Key
 from agent_dev.merge import merge
 from agent_dev.merge.review import Review, open_review
 from agent_dev.overlay import selection
-from agent_dev.overlay.changes import Change
+from agent_dev.overlay.changes import Change, ignored_place
 from agent_dev.overlay.fold_renames import fold_changes
 from agent_dev.overlay.selection import Selection
 from agent_dev.retention import automatic
@@ -64,7 +64,8 @@ def _merge(
     if obstacle:
         return _failed(result, *obstacle)
     review.release_derived()
-    planned = merge.plan_selection(review, selected, wanted)
+    moved = _moved_to_ignored(review, spec)
+    planned = merge.plan_selection(review, selected, wanted | moved)
     many = merge.excessive_deletions(review, planned, context.profile.many_deletions)
     if many and not spec.with_many_deletions:
         reason = f"it deletes {many} files, more than {context.profile.many_deletions} % of the tree (--yes-delete-many)"
@@ -93,7 +94,16 @@ def _wanted(review: Review, spec: TransactionSpec, context: CommandContext) -> f
     changes = review.changes.changes
     if spec.take:
         return frozenset(change.key for path in spec.take for change in _changed_at(path, review, context))
-    return frozenset(change.key for change in changes if spec.with_ignored or not change.is_ignored)
+    wanted = frozenset(change.key for change in changes if spec.with_ignored or not change.is_ignored)
+    return wanted - _moved_to_ignored(review, spec)
+
+
+def _moved_to_ignored(review: Review, spec: TransactionSpec) -> frozenset[Key]:
+    """Return the deletions that are left out with the ignored files to which the deleted files were moved."""
+    if spec.take or spec.with_ignored:
+        return frozenset()
+    changes = review.changes
+    return frozenset(change.key for change in changes.changes if ignored_place(change, changes) is not None)
 
 
 def _changed_at(path: str, review: Review, context: CommandContext) -> list[Change]:

@@ -302,6 +302,19 @@ def test_ignored_files_are_excluded_unless_requested(agent_dev: AgentDev) -> Non
     assert outcome(agent_dev, "--include-ignored", "--", "sh", "-c", "mkdir built; echo x >built/x")[1]["applied"] == ["built/x"]
 
 
+def test_a_file_moved_to_an_ignored_path_stays_where_it_was(agent_dev: AgentDev) -> None:
+    numbered(agent_dev)
+    (agent_dev.repo / ".git/info/exclude").write_text("/built\n")
+    words = ("--", "sh", "-c", "mkdir built; mv lines built; echo more >>built/lines; echo new >new")
+    code, reported = outcome(agent_dev, *words)
+    assert (code, reported["applied"]) == (0, ["new"])
+    reason = "it was moved to built/lines, which git ignores; --take merges both"
+    assert reported["skipped"][1:] == [{"path": "lines", "reason": reason}]
+    assert (agent_dev.repo / "lines").read_text() == NUMBERS
+    assert waiting(agent_dev) == [reported["session"]]
+    assert outcome(agent_dev, "--take", "lines", *words)[1]["applied"] == ["built/lines", "lines"]
+
+
 def test_many_deletions_require_confirmation(agent_dev: AgentDev) -> None:
     for number in range(20):
         (agent_dev.repo / f"f{number}").write_text("x")
