@@ -12,7 +12,7 @@ from agent_dev.fs.entry import FileType, Key
 from agent_dev.merge import reconcile
 from agent_dev.merge.review import Review
 from agent_dev.overlay import selection
-from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet
+from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, has_selectable_mode
 from agent_dev.overlay.selection import Selection
 from agent_dev.quick_dataclass import dataclass, replace
 
@@ -90,18 +90,18 @@ def _shown(key: Key) -> str:
 
 
 def _hunk_selection(review: Review, key: Key, numbers: frozenset[int]) -> LineSelection:
-    found = hunks.find_hunks(*texts_to_diff(review, review.find_change(key)))
+    change = review.find_change(key)
+    found = hunks.find_hunks(*texts_to_diff(review, change))
     wrong = sorted(number for number in numbers if not 1 <= number <= len(found))
     if wrong:
         hint = f"agent-dev diff --hunks shows the numbers, 1 to {len(found)}"
         raise UsageError(message=f"{_shown(key)} has no hunk {wrong[0]}", hint=hint)
-    return LineSelection(frozenset(number - 1 for number in numbers))
+    return LineSelection(frozenset(number - 1 for number in numbers), mode=not has_selectable_mode(change))
 
 
 def _select_patch(review: Review, selected: Selection, text: bytes) -> tuple[Selection, frozenset[Key]]:
     """Select exactly the hunks of a patch. Raises UsageError, InvalidPatch or PatchDoesNotApply."""
-    from agent_dev.diff import patch_parser
-    from agent_dev.overlay import select_by_patch  # rare
+    from agent_dev.diff import patch_parser  # rare
 
     table = review.changes.by_key()
     requested = set()
@@ -121,21 +121,34 @@ def _select_patch(review: Review, selected: Selection, text: bytes) -> tuple[Sel
             _require_whole(review, one, keys)  # the patch and the review pair the files differently
             selected = selection.select(selected, frozenset(keys), review.changes)
             continue
-        change = review.find_change(key)
-        has_parts = change.kind in (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.RENAMED) and change.type is FileType.FILE
-        if not one.hunks or not has_parts:
-            selected = selection.select(selected, frozenset((key,)), review.changes)
-            continue
-        before, after = texts_to_diff(review, change)
-        choice = select_by_patch.select_hunks(one, before, after)
-        is_whole = choice == select_all(hunks.find_hunks(before, after))
-        one_key = frozenset((key,))
+        choice = _patch_selection(review, one, review.find_change(key))
         selected = (
-            selection.select(selected, one_key, review.changes)
-            if is_whole
+            selection.select(selected, frozenset((key,)), review.changes)
+            if choice is None
             else selection.select_part(selected, key, choice, review.changes)
         )
     return selected, frozenset(requested)
+
+
+def _patch_selection(review: Review, one: "FilePatch", change: Change) -> LineSelection | None:
+    """Return the part of a change that a patch contains; None for all of it. Raises UsageError or PatchDoesNotApply."""
+    from agent_dev.overlay import select_by_patch  # rare
+
+    has_parts = change.kind in (ChangeKind.EDITED, ChangeKind.ADDED, ChangeKind.RENAMED) and change.type is FileType.FILE
+    has_mode = has_selectable_mode(change)
+    is_mode_alone = has_mode and change.kind is ChangeKind.EDITED and one.new_mode is not None and not one.is_binary
+    if not has_parts or not (one.hunks or is_mode_alone):
+        return None
+    before, after = texts_to_diff(review, change)
+    with_mode = not has_mode or _has_mode_of(one, change)
+    choice = replace(select_by_patch.select_hunks(one, before, after), mode=with_mode)
+    return None if choice == select_all(hunks.find_hunks(before, after)) else choice
+
+
+def _has_mode_of(one: "FilePatch", change: Change) -> bool:
+    """Return whether a patch names the agent's mode; of a mode, git records whether the owner can execute the file."""
+    executable, after = 0o100, change.after
+    return one.new_mode is not None and after is not None and not (one.new_mode ^ after.mode) & executable
 
 
 def _require_whole(review: Review, one: "FilePatch", keys: list[Key]) -> None:

@@ -241,6 +241,20 @@ def _closure(keys: frozenset[Key], following: Callable[[Key], Iterable[Key]]) ->
     return keys | added if added else keys
 
 
+def has_selectable_mode(change: Change) -> bool:
+    """Return whether the mode and attributes of a change can be selected separately."""
+    after, before = change.after, change.before
+    if change.type is not FileType.FILE or after is None:
+        return False
+    if change.kind is ChangeKind.ADDED:
+        return bool(after.mode & 0o111)
+    return (
+        change.kind in (ChangeKind.EDITED, ChangeKind.RENAMED)
+        and before is not None
+        and (before.mode, before.attributes) != (after.mode, after.attributes)
+    )
+
+
 def is_mostly_emptied(before: int, after: int) -> bool:
     """Return whether a file of `before` bytes lost all its content, or more than nine tenths of 500 bytes or more."""
     return after * 10 < before and (not after or before >= _MIN_GUTTED)

@@ -7,7 +7,7 @@ from agent_dev.diff import hunks
 from agent_dev.diff.binary import is_binary
 from agent_dev.diff.hunks import BareHunk, ContextHunk
 from agent_dev.fs.entry import Entry, FileType
-from agent_dev.overlay.changes import Change, ChangeKind
+from agent_dev.overlay.changes import Change, ChangeKind, has_selectable_mode
 from agent_dev.overlay.labels import BLOCKED_SIGN, RISK_SIGN, SIGNS, describe_block, format_count, path_text
 from tui.model import file_type
 from tui.model.change_list import Section
@@ -55,20 +55,6 @@ def part_rows(change: Change, *, has_lines: bool) -> tuple[DiffRow, ...]:
 
 def _part(part: ChangePart, text: str) -> DiffRow:
     return DiffRow(RowKind.PART, Tone.CHANGED, text, part=part)
-
-
-def has_selectable_mode(change: Change) -> bool:
-    """Return whether the mode and attributes of a change can be selected separately."""
-    after, before = change.after, change.before
-    if change.type is not FileType.FILE or after is None:
-        return False
-    if change.kind is ChangeKind.ADDED:
-        return bool(after.mode & 0o111)
-    return (
-        change.kind in (ChangeKind.EDITED, ChangeKind.RENAMED)
-        and before is not None
-        and (before.mode, before.attributes) != (after.mode, after.attributes)
-    )
 
 
 def diff_document(

@@ -1,5 +1,6 @@
 """Merges of single hunks, lines and modes, of patches, and of resolved conflicts, on real files."""
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -350,6 +351,52 @@ def test_lines_are_applied_without_the_mode_which_stays_in_the_session(script: E
     assert script.kinds()[b"x"] is ChangeKind.METADATA
 
 
+def test_hunks_by_number_leave_the_mode_in_the_session(script: EndedSession) -> None:
+    take(script, 1, 2, 3)
+
+    assert (text(script), mode(script, "x")) == (AGENT, 0o644)
+    assert script.kinds()[b"x"] is ChangeKind.METADATA
+
+
+@pytest.mark.parametrize("wanted", [AGENT, BASE.replace(b"line 15\n", b"")])
+@pytest.mark.parametrize("has_mode", [False, True])
+def test_a_patch_applies_the_mode_only_if_it_has_it(script: EndedSession, wanted: bytes, *, has_mode: bool) -> None:
+    patch = patch_of(script, BASE, wanted)
+    assert b"old mode 100644\nnew mode 100755\n" in patch
+    if not has_mode:
+        patch = patch[patch.index(b"--- a/x") :]
+    script.merge_selected(SelectionRequest(patch=patch))
+
+    assert (text(script), mode(script, "x")) == (wanted, 0o755 if has_mode else 0o644)
+    is_all = wanted == AGENT and has_mode
+    assert script.kinds().get(b"x") is (None if is_all else ChangeKind.METADATA if wanted == AGENT else ChangeKind.EDITED)
+
+
+def test_a_patch_of_the_mode_alone_applies_no_lines(script: EndedSession) -> None:
+    script.merge_selected(SelectionRequest(patch=b"diff --git a/x b/x\nold mode 100644\nnew mode 100755\n"))
+
+    assert (text(script), mode(script, "x")) == (BASE, 0o755)
+
+
+def test_a_patch_leaves_the_attributes_in_the_session(tmp_path: Path) -> None:
+    with EndedSession(tmp_path, {b"x": file(BASE)}, [UpperEntry(b"x", file(AGENT))]) as one:
+        os.setxattr(one.upper / "x", "user.q", b"1")
+        one.merge_selected(SelectionRequest(patch=patch_of(one, BASE, AGENT)))
+        assert (text(one), os.listxattr(one.real / "x")) == (AGENT, [])
+        assert one.kinds()[b"x"] is ChangeKind.METADATA
+
+
+def test_a_patch_of_a_new_script_has_its_mode(script: EndedSession) -> None:
+    change = script.changes().by_key()[Key(0, b"new")]
+    patch = patch_write.change_patch(change, b"new", None, b"a\nb\n")
+    merged = script.merge_selected(SelectionRequest(patch=patch.replace(b"100755", b"100644")))
+
+    assert (mode(script, "new"), script.kinds()[b"new"]) == (0o644, ChangeKind.METADATA)
+    script.undo(merged.id)
+    script.merge_selected(SelectionRequest(patch=patch))
+    assert (mode(script, "new"), script.kinds().get(b"new")) == (0o755, None)
+
+
 def test_lines_of_a_new_script_are_applied_as_a_plain_file(script: EndedSession) -> None:
     script.merge_hunks(b"new", LineSelection(new_lines=frozenset((0,)), mode=False))
 
@@ -381,7 +428,7 @@ def test_a_part_keeps_a_mode_that_the_user_set(session: EndedSession) -> None:
 @pytest.mark.parametrize("mode", [0o0, 0o7000, 0o200])
 def test_a_hunk_of_a_file_that_is_unreadable_now_is_applied(tmp_path: Path, mode: int) -> None:
     with EndedSession(tmp_path, {b"x": file(BASE)}, [UpperEntry(b"x", Node(FILE, AGENT, mode))]) as session:
-        take(session, 1)
+        session.merge_hunks(b"x", LineSelection(frozenset((0,))))
         session.undo()
         assert text(session) == BASE
         session.redo()
