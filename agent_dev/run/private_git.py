@@ -109,10 +109,21 @@ def _copy(job: CopyJob, git: repository.WorkTreeGitDir, number: int, *, has_obje
         cache_dir=cache.folder(job.environ),
         uses_links=has_object_links,
     )
-    git_dir = private_copy.create_private_copy(spec, "" if is_in_upper else git.common)
-    if is_in_upper:
-        make_opaque(copy, session)
+    if not is_in_upper:
+        return private_copy.create_private_copy(spec, git.common)
+    git_dir = _create_in_upper(spec, job.roots[number].upper)
+    make_opaque(copy, session)
     return git_dir
+
+
+def _create_in_upper(spec: private_copy.CopyRequest, upper: str) -> PrivateGitDir:
+    """Make a copy in an upper, which has the mode of its root: that may forbid its owner to create entries."""
+    mode = os.stat(upper).st_mode & 0o7777
+    os.chmod(upper, mode | 0o700)
+    try:
+        return private_copy.create_private_copy(spec, "")
+    finally:
+        os.chmod(upper, mode)
 
 
 def make_opaque(copy: str, session: store.Session) -> None:

@@ -105,3 +105,15 @@ def test_every_mode_type_and_rename_is_merged_undone_and_redone(
         assert (again.returncode, again.stderr) == (0, ""), (word, again.stdout[-2000:])
         assert reported(before, expected, plain(entries_below(repo)), moves) == [], word
     assert agent_dev("discard").returncode == 0
+
+
+def test_a_repository_without_write_permission_can_be_used(agent_dev: AgentDev) -> None:
+    agent_dev.repo.chmod(0o555)
+    try:
+        done = agent_dev("--no-merge", "-q", "--", "sh", "-c", "stat -c %a .; echo more >>README.md; git commit -qam more")
+        assert (done.returncode, done.stdout) == (0, "555\n"), done.stderr
+        merged = agent_dev("merge", "--all")
+        assert (merged.returncode, agent_dev.repo.stat().st_mode & 0o7777) == (0, 0o555), merged.stderr
+        assert (agent_dev.repo / "README.md").read_text().endswith("more\n")
+    finally:
+        agent_dev.repo.chmod(0o755)
