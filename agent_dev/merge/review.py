@@ -382,6 +382,8 @@ def _reconciled(review: Review, change: Change, state: interpret.ComparedEntries
     if found is None:
         why = _replace_conflict(real, change.key.path, state) if _replaces_directory(change) else ""
         return replace(change, conflict=why) if why else change
+    if folder := inaccessible_directory(real, change.key.path):
+        return replace(change, conflict=f"you cannot access {os.fsdecode(folder)}")
     now = real.entry_at(change.key.path)
     if interpret.incomparable_reason(change, state) or _retypes_directory(change, now):
         return replace(change, conflict=found)
@@ -391,6 +393,14 @@ def _reconciled(review: Review, change: Change, state: interpret.ComparedEntries
     if fit_result.change is not None:
         review.reconciliations[change.key] = fit_result
     return fit_result.change
+
+
+def inaccessible_directory(real: dir_tree.Tree, path: bytes) -> bytes:
+    """Return the directory above a path that its owner may not enter; b"" if there is none."""
+    if real.entry_at(path, attributes=False) != dir_tree.UNKNOWN:
+        return b""
+    folders = reversed(parents_of(path))
+    return next((one for one in folders if real.entry_at(one, attributes=False) != dir_tree.UNKNOWN), b"")
 
 
 def _retypes_directory(change: Change, now: Entry | None) -> bool:

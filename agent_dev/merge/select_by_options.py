@@ -10,7 +10,7 @@ from agent_dev.diff.partial_selection import LineSelection, select_all
 from agent_dev.errors import UsageError
 from agent_dev.fs.entry import FileType, Key
 from agent_dev.merge import reconcile
-from agent_dev.merge.review import Review
+from agent_dev.merge.review import Review, inaccessible_directory
 from agent_dev.overlay import selection
 from agent_dev.overlay.changes import Change, ChangeKind, ChangeSet, has_selectable_mode
 from agent_dev.overlay.selection import Selection
@@ -212,6 +212,8 @@ def not_resolvable(review: Review, change: Change) -> UsageError:
 
 def resolution_hint(review: Review, key: Key) -> str:
     """Return what the user can do about a conflict that no side resolves."""
+    if closed := inaccessible_directory(review.real_trees[key.root], key.path):
+        return f"chmod u+rwx {_shown(Key(key.root, closed))}, then run agent-dev merge"
     folder = Key(key.root, key.path.rpartition(b"/")[0])
     found = review.real_trees[key.root].entry_at(folder.path, attributes=False) if folder.path else None
     if folder.path and (found is None or found.type is not FileType.DIRECTORY):

@@ -17,6 +17,7 @@ from agent_dev.overlay.changes import ChangeKind
 from tests.harness import trees
 from tests.harness.ended_session import EndedSession
 from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, UpperEntry
+from tests.harness.users import call_as_ordinary_user, ordinary_users_directory
 
 BASE = b"".join(b"line %d\n" % number for number in range(30))
 AGENT = BASE.replace(b"line 3\n", b"the agent's 3\n").replace(b"line 15\n", b"").replace(b"line 25\n", b"line 25\nmore\n")
@@ -435,3 +436,21 @@ def test_a_hunk_of_a_file_that_is_unreadable_now_is_applied(tmp_path: Path, mode
         assert (session.real / "x").stat().st_mode & 0o777 == mode & 0o777
         (session.real / "x").chmod(0o644)
         assert text(session) == BASE.replace(b"line 3\n", b"the agent's 3\n")
+
+
+def test_a_change_in_a_directory_without_access_names_the_directory() -> None:
+    """The sides cannot be compared, so none resolves the conflict; once the user has access, it is one of two new files."""
+    marks = [UpperEntry(b"d", Node(DIRECTORY, b"", 0)), UpperEntry(b"d/a", file(b"more\n")), UpperEntry(b"d/n/b", file(b"new\n"))]
+    base = {b"d": Node(DIRECTORY, b"", 0), b"d/a": file(b"a\n")}
+
+    def check() -> None:
+        with EndedSession(folder, base, [*marks[:1], UpperEntry(b"d/n", Node(DIRECTORY)), *marks[1:]]) as session:
+            assert session.conflicts() == {b"d/a": "you cannot access d", b"d/n/b": "you cannot access d"}
+            with pytest.raises(UsageError) as refused:
+                session.merge_selected(SelectionRequest(resolutions=((Key(0, b"d/a"), ConflictSide.AGENT),)))
+            assert refused.value.hint == "chmod u+rwx d, then run agent-dev merge"
+            (session.real / "d").chmod(0o755)
+            assert session.conflicts() == {b"d/a": "both added it, with different contents"}
+
+    with ordinary_users_directory() as folder:
+        call_as_ordinary_user(check)
