@@ -10,7 +10,7 @@ from agent_dev.fs import rmtree
 from agent_dev.fs.entry import Entry, FileType, Key
 from agent_dev.merge import patches
 from agent_dev.merge.review import Review
-from agent_dev.merge_engine.merge_plan import MakeDirectory, MergePlan, PutEntry, RemoveEntry
+from agent_dev.merge_engine.merge_plan import MakeDirectory, MergePlan, PutEntry, RemoveEntry, SetMode
 from agent_dev.merge_engine.slots import Stage
 from agent_dev.overlay import patch_write
 from agent_dev.quick_dataclass import replace
@@ -33,7 +33,12 @@ def export(review: Review, planned: MergePlan, target: str, name: Callable[[Key]
             return tuple(
                 step.key
                 for step in planned.steps
-                if isinstance(step, PutEntry | RemoveEntry) and not _write_patch(review, step, name, file)
+                if isinstance(step, SetMode)
+                or (
+                    isinstance(step, PutEntry | RemoveEntry)
+                    and not _write_patch(review, step, name, file)
+                    and not _is_implied(step, planned)
+                )
             )
     os.makedirs(target, exist_ok=True)
     with _removed_on_failure(target, lambda: _remove_directory(target, is_kept=is_empty)):
@@ -88,6 +93,15 @@ def _write_patch(review: Review, step: PutEntry | RemoveEntry, name: Callable[[K
     path, old, new = name(step.key), _now(review, step), _result(review, step)
     file.write(patch_write.change_patch(change, path, old, new, patches.patch_format_for(review.record, is_exact=True)))
     return not patch_write.omitted_part(change, path, old, new)
+
+
+def _is_implied(step: PutEntry | RemoveEntry, planned: MergePlan) -> bool:
+    """Return whether a directory has files in the plan, whose patches create it."""
+    below = step.key.path + b"/"
+    is_folder = isinstance(step, PutEntry) and step.after.type is FileType.DIRECTORY
+    return is_folder and any(
+        isinstance(one, PutEntry) and one.key.root == step.key.root and one.key.path.startswith(below) for one in planned.steps
+    )
 
 
 def _now(review: Review, step: PutEntry | RemoveEntry) -> bytes | None:

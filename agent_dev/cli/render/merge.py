@@ -1,5 +1,6 @@
 """Print the result of a merge as text or JSON."""
 
+import os
 from collections.abc import Mapping, Sequence
 
 from agent_dev.cli.render.format import (
@@ -177,6 +178,9 @@ def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: 
 
 def print_export(count: int, target: str, deleted: Sequence[str], *, is_patch: bool) -> None:
     """Print the result of an export and the changes that it does not contain."""
-    print_outcome(f"{format_count(count, 'change')} exported to {visible(target)}; nothing was merged")
+    if is_patch and not os.path.getsize(target):
+        print_outcome(f"{visible(target)} is empty: no git patch can contain the {format_count(count, 'change')}")
+    else:
+        print_outcome(f"{format_count(count, 'change')} exported to {visible(target)}; nothing was merged")
     for path in deleted:
         print_line(f"{'not in the patch' if is_patch else 'deleted by the agent'}: {visible(path)}")

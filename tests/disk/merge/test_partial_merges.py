@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from agent_dev.cli.render.merge import print_export
 from agent_dev.diff.merge3 import ConflictSide
 from agent_dev.diff.partial_selection import LineSelection
 from agent_dev.errors import AgentDevError, UsageError
@@ -14,9 +15,10 @@ from agent_dev.merge import export, merge, select_by_options
 from agent_dev.merge.select_by_options import SelectionRequest
 from agent_dev.overlay import patch_write
 from agent_dev.overlay.changes import ChangeKind
+from agent_dev.overlay.selection import select_all
 from tests.harness import trees
 from tests.harness.ended_session import EndedSession
-from tests.harness.trees import DIRECTORY, FILE, SYMLINK, Node, UpperEntry
+from tests.harness.trees import DIRECTORY, FIFO, FILE, SYMLINK, Node, UpperEntry
 from tests.harness.users import call_as_ordinary_user, ordinary_users_directory
 
 BASE = b"".join(b"line %d\n" % number for number in range(30))
@@ -322,6 +324,34 @@ def test_selected_changes_can_be_exported(tmp_path: Path) -> None:
         assert b"deleted file mode" in patch
         assert b"+the agent's 3" in patch
         assert trees.read(one.real) == before
+
+
+def exported_as_patch(session: EndedSession, target: Path) -> set[bytes]:
+    """Export everything as a patch, print the result, and return the paths that are not in it."""
+    review = session.review()
+    try:
+        planned = merge.plan_selection(review, select_all(review.changes, risky=True), frozenset())
+        count = len(planned.selected)
+        gone = export.export(review, planned, str(target), lambda key: key.path)
+    finally:
+        review.close()
+    print_export(count, target.name, [os.fsdecode(key.path) for key in gone], is_patch=True)
+    return {key.path for key in gone}
+
+
+def test_an_empty_patch_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    base = {b"d": Node(DIRECTORY, b"", 0o755), b"d/x": file(b"x")}
+    with EndedSession(tmp_path, base, [UpperEntry(b"d", Node(DIRECTORY, b"", 0o700)), UpperEntry(b"p", Node(FIFO))]) as one:
+        assert exported_as_patch(one, tmp_path / "out.patch") == {b"d", b"p"}
+    assert capsys.readouterr().out.splitlines()[0] == "out.patch is empty: no git patch can contain the 2 changes"
+
+
+def test_a_patch_contains_a_file_replaced_by_a_directory_of_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    marks = [UpperEntry(b"x", Node(DIRECTORY)), UpperEntry(b"x/y", file(b"y\n")), UpperEntry(b"z", Node(DIRECTORY))]
+    with EndedSession(tmp_path, {b"x": file(b"x\n"), b"z": file(b"z\n")}, marks) as one:
+        assert exported_as_patch(one, tmp_path / "out.patch") == {b"z"}
 
 
 # Modes, and partial deletions
