@@ -2,6 +2,7 @@
 
 import os
 import signal
+from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import chain
 
@@ -160,11 +161,19 @@ def preview(review: Review, planned: MergePlan) -> MergeResult:
 
 
 def _hard_linked(planned: MergePlan, review: Review) -> tuple[Key, ...]:
-    """Return the replaced and renamed files with other hard links in the real tree: the other names keep the old content."""
+    """Return the replaced and renamed files with other hard links in the real tree, unless the plan deletes all of these.
+
+    The other names keep the old content.
+    """
     renamed = frozenset(review.changes.renames.values())
     replaced = ((step.key, step.expected) for step in planned.steps if isinstance(step, PutEntry))
     moved = ((step.key, step.expected) for step in planned.steps if isinstance(step, RemoveEntry) and step.key in renamed)
-    return tuple(key for key, was in chain(replaced, moved) if was is not None and was.type is FileType.FILE and was.links > 1)
+    every = ((key, was) for key, was in chain(replaced, moved) if was is not None)
+    found = [(key, was) for key, was in every if was.type is FileType.FILE and was.links > 1]
+    if not found:
+        return ()
+    gone = Counter((step.key.root, step.expected.inode) for step in planned.steps if isinstance(step, RemoveEntry))
+    return tuple(key for key, was in found if was.links - gone[key.root, was.inode] > (key not in renamed))
 
 
 def apply_plan(

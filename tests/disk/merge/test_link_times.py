@@ -56,6 +56,18 @@ def test_a_merge_that_splits_a_hard_link_reports_it(tmp_path: Path, capsys: pyte
             assert ((one.real / "twin").read_bytes(), (one.real / "x").read_bytes()) == (b"old", b"new")
 
 
+@pytest.mark.parametrize("deleted", [1, 2])
+def test_links_that_the_same_merge_deletes_are_not_reported(tmp_path: Path, deleted: int) -> None:
+    names = ["a twin", "z twin"]
+    with EndedSession(tmp_path, {b"x": Node(FILE, b"old")}, []) as first:
+        for name in names:
+            os.link(first.real / "x", first.real / name)
+        with EndedSession.another(first) as one:
+            gone = [UpperEntry(os.fsencode(name), None) for name in names[:deleted]]
+            trees.write_upper(one.upper, [UpperEntry(b"x", Node(FILE, b"new")), *gone])
+            assert one.merge_all().hard_linked == ((Key(0, b"x"),) if deleted == 1 else ())
+
+
 def test_a_file_with_one_link_is_not_reported(tmp_path: Path) -> None:
     with EndedSession(tmp_path, {b"x": Node(FILE, b"old")}, [UpperEntry(b"x", Node(FILE, b"new"))]) as one:
         assert one.merge_all().hard_linked == ()
