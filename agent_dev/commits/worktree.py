@@ -73,12 +73,19 @@ def _case_collisions(inputs: ImportInputs, changes: tuple[TreeChange, ...]) -> l
 def _plan_change(inputs: ImportInputs, files: FilePlan, change: TreeChange, folders: set[bytes]) -> None:
     entry = inputs.index.get(change.path)
     _plan_index(inputs, files, change, entry)
-    if entry is not None and entry.is_skip_worktree:
+    if (entry is not None and entry.is_skip_worktree) or _is_staged(change, entry):
         return
     if GITLINK in (change.old_mode, change.new_mode):
         _plan_submodule(inputs, files, change, folders)
     else:
         _plan_file(inputs, files, change, folders)
+
+
+def _is_staged(change: TreeChange, entry: IndexEntry | None) -> bool:
+    """Return whether the index has the commits' version of a path already: the file is what was edited since (git-read-tree)."""
+    old, new = _sides(change)
+    is_merged = entry is None or not entry.is_unmerged
+    return is_merged and old != new and (entry.blob if entry is not None else NO_ENTRY) == new
 
 
 def _sides(change: TreeChange) -> tuple[tuple[int, str], tuple[int, str]]:

@@ -1,6 +1,6 @@
 """Commits are imported next to staged and unstaged edits of the user, and into every kind of index."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -181,3 +181,36 @@ def test_a_split_index_is_read_whole(tmp_path: Path, root: Path) -> None:
 
         assert status(root) == ""
         assert git(root, "ls-files").splitlines() == ["a.txt", "sub/b.txt"]
+
+
+def staged_edit(root: Path) -> None:
+    (root / "a.txt").write_text("staged\n")
+    git(root, "add", "a.txt")
+    (root / "a.txt").write_text("staged\nnot staged\n")
+
+
+def staged_new_file(root: Path) -> None:
+    (root / "new").write_text("staged\n")
+    git(root, "add", "new")
+    (root / "new").write_text("staged\nnot staged\n")
+
+
+def untracked_again(root: Path) -> None:
+    git(root, "rm", "-q", "--cached", "a.txt")
+    (root / "a.txt").write_text("no longer tracked\n")
+
+
+@pytest.mark.parametrize("edit", [staged_edit, staged_new_file, untracked_again])
+def test_a_commit_of_what_was_staged_leaves_the_files(tmp_path: Path, root: Path, edit: Callable[[Path], None]) -> None:
+    edit(root)
+    before = {name: (root / name).read_text() for name in ("a.txt", "new") if (root / name).exists()}
+    staged = git(root, "ls-files", "-s")
+    with GitSession(tmp_path, root) as session:
+        session.run_agent_git("commit", "-q", "-m", "what was staged")
+        session.end()
+        done = session.import_commits()
+
+    assert not done.conflicts
+    assert {name: (root / name).read_text() for name in ("a.txt", "new") if (root / name).exists()} == before
+    assert git(root, "ls-files", "-s") == staged
+    assert git(root, "diff", "--cached", "--name-only") == ""
