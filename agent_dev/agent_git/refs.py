@@ -2,8 +2,10 @@
 
 import os
 from binascii import crc32
+from itertools import chain
 
 from agent_dev.agent_git.repositories import AgentRepository, list_repositories
+from agent_dev.agent_git.submodules import list_submodules
 from agent_dev.errors import DamagedRefs
 from agent_dev.fs import checksummed_json
 from agent_dev.fs.read_regular import are_real_directories, read_regular_file
@@ -12,7 +14,8 @@ from agent_dev.session import store
 
 _MAX_REFS_SIZE = 16 << 20
 _MAX_REFS = 20_000
-_REFS, _PACKED_REFS = "refs", "packed-refs"
+_FAN_OUT = 2  # letters in the name of a directory of loose objects
+_REFS, _PACKED_REFS, _STASH = "refs", "packed-refs", "refs/stash"
 TABLES_LIST = "reftable/tables.list"
 _NO_HEAD = b"ref: refs/heads/.invalid"  # HEAD's placeholder next to a reftable (git: reftable-backend.c)
 _STASHES, _CHECKSUM = "stashes", "packed"  # keys stored next to the refs (no ref has such a name): stash ids, a checksum
@@ -25,9 +28,12 @@ def has_private_git_dir(record: store.Record, number: int) -> bool:
 
 
 def record_initial_refs(session: store.Session, record: store.Record) -> None:
-    """Record the initial refs of a session's private git dirs, to find changed ones later."""
+    """Record the initial refs of a session's private git dirs and their submodules, to find changed ones later."""
     for source in list_repositories(session, record):
         record_refs(source)
+        for submodule in list_submodules(source):
+            os.makedirs(os.path.dirname(submodule.state_file(_REFS)), 0o700)
+            record_refs(submodule)
 
 
 def record_refs(source: AgentRepository) -> None:
@@ -46,14 +52,38 @@ def _write(path: str, data: bytes) -> None:
 
 
 def have_refs_changed(session: store.Session, record: store.Record) -> bool:
-    """Return whether a ref or HEAD of one of the private git dirs changed since the start."""
-    return any(map(_have_refs_changed, list_repositories(session, record)))
+    """Return whether a ref or HEAD of one of the private git dirs changed since the start, or anything in a submodule."""
+    sources = list_repositories(session, record)
+    return any(map(_have_refs_changed, sources)) or any(map(has_changed, chain.from_iterable(map(list_submodules, sources))))
+
+
+def may_have_commits(session: store.Session, record: store.Record) -> bool:
+    """Return whether a private git dir has commits, even without refs, or a submodule has anything; a quick check."""
+    return have_refs_changed(session, record) or any(map(has_new_objects, list_repositories(session, record)))
+
+
+def has_changed(source: AgentRepository) -> bool:
+    """Return whether a private git dir has other refs than at the start, or new objects; commits need not have refs."""
+    return has_new_objects(source) or _have_refs_changed(source)
+
+
+def has_new_objects(source: AgentRepository) -> bool:
+    """Return whether a private git dir has objects of its own: none at the start, when its stores have all of them."""
+    folder = f"{source.private_dir}/objects"
+    if not are_real_directories(source.private_dir, "objects"):
+        return False
+    try:
+        return any(len(name) == _FAN_OUT for name in os.listdir(folder)) or bool(os.listdir(f"{folder}/pack"))
+    except OSError:
+        return os.path.lexists(f"{folder}/pack")  # unreadable
 
 
 def _have_refs_changed(source: AgentRepository) -> bool:
     folder = source.private_dir
     if has_reftable(folder):
         return True
+    if _is_unrecorded(source):
+        return _read_all(folder, "") != read_initial_refs(source)
     if _read_packed(folder) != read_regular_file(source.state_file(_PACKED_REFS), _MAX_REFS_SIZE):
         return _read_all(folder, source.linked_name) != read_initial_refs(source)
     before = {name: value for name, value in _read_loose_record(source).items() if name not in (_STASHES, _CHECKSUM)}
@@ -76,7 +106,14 @@ def read_initial_stashes(source: AgentRepository) -> frozenset[str]:
     return frozenset(_read_record(source).get(_STASHES, "").split())
 
 
+def _is_unrecorded(source: AgentRepository) -> bool:
+    """Return whether a submodule has no record: the agent added it, or an older version made the session."""
+    return bool(source.module) and not os.path.lexists(source.state_file(_REFS))
+
+
 def _read_record(source: AgentRepository) -> dict[str, str]:
+    if _is_unrecorded(source):
+        return {name: value for name, value in _read_all(source.folder, "").items() if name != _STASH}
     own, packed = _read_loose_record(source), read_regular_file(source.state_file(_PACKED_REFS), _MAX_REFS_SIZE)
     if own[_CHECKSUM] != f"{crc32(packed):08x}":
         raise DamagedRefs(path=source.state_file(_PACKED_REFS))

@@ -7,7 +7,10 @@ from agent_dev.value import Value
 
 
 class AgentRepository(Value):
-    """A repository of a session. `root`: the number of the root that is its work tree; git directories as in `GitRecord`."""
+    """A repository of a session. `root`: the number of the root that is its work tree; git directories as in `GitRecord`.
+
+    `module`: of a submodule, the path of its git directory below that of its superproject, such as `modules/lib`.
+    """
 
     session: store.Session
     record: store.Record
@@ -15,6 +18,7 @@ class AgentRepository(Value):
     folder: str
     common: str
     inside: bool
+    module: str = ""
 
     @property
     def path(self) -> str:
@@ -25,7 +29,8 @@ class AgentRepository(Value):
     def private_dir(self) -> str:
         """The agent's private (common) git directory."""
         upper = self.session.root(self.root, "").upper
-        return f"{upper}/.git" if self.inside else f"{self.session.folder}/git/{self.root}"
+        top = f"{upper}/.git" if self.inside else f"{self.session.folder}/git/{self.root}"
+        return f"{top}/{self.module}" if self.module else top
 
     @property
     def stores(self) -> tuple[str, ...]:
@@ -39,7 +44,10 @@ class AgentRepository(Value):
 
     def state_file(self, name: str) -> str:
         """Return the path of a file of ours about its refs."""
-        return f"{self.session.folder}/git/{name}{f'.{self.root}' if self.root else ''}"
+        suffix = f".{self.root}" if self.root else ""
+        if self.module:
+            return f"{self.session.folder}/git/submodules{suffix}/{self.module}/{name}"
+        return f"{self.session.folder}/git/{name}{suffix}"
 
 
 def list_repositories(session: store.Session, record: store.Record) -> tuple[AgentRepository, ...]:

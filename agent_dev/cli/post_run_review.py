@@ -59,8 +59,9 @@ def _offer(outcome: RunOutcome, request: RunRequest) -> None:
         if review.record.get("state") == store.MERGED:
             outcome = outcome.replace(changes=0)
         if outcome.is_kept and end.ending is Ending.KEEP:
-            for line in review_notes.work_tree_lines(outcome.session, review.record, request.environ):
-                notify(visible(line))
+            for line in review_notes.git_lines(outcome.session, review.record, request.environ):
+                if line not in outcome.kept_notice.splitlines():
+                    notify(visible(line))
             print_next_commands(outcome)
     finally:
         review.close()
@@ -86,7 +87,8 @@ def _print_notices(outcome: RunOutcome) -> None:
         times = "once" if outcome.refreshes == 1 else f"{outcome.refreshes} times"
         notify(f"the repository changed {times} during the run; the agent's view was refreshed")
     for message in filter(None, (outcome.kept_notice, outcome.checkpoint_error)):
-        warn(message)
+        for line in message.splitlines():
+            warn(visible(line))
 
 
 def _finish_checkpoint(outcome: RunOutcome) -> None:

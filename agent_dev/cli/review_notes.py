@@ -2,7 +2,8 @@
 
 from collections.abc import Sequence
 
-from agent_dev.agent_git import work_trees
+from agent_dev.agent_git import refs, work_trees
+from agent_dev.agent_git.unlisted_work import describe_all
 from agent_dev.cli.render.format import format_names
 from agent_dev.errors import AgentDevError
 from agent_dev.linux import users
@@ -20,7 +21,7 @@ def add_review_notes(review: Review, context: CommandContext) -> None:
 
     For an imported session, also one for each kind of content that its bundle does not have.
     """
-    roots, notes = review.record["roots"], work_tree_lines(review.session, review.record, context.environ)
+    roots, notes = review.record["roots"], git_lines(review.session, review.record, context.environ)
     if imported := review.record.get("imported"):
         notes += tuple(f"not in the bundle: {text}" for text in imported["left_out"])
     own = ListedSession(review.session, review.record, str(review.record["state"]))
@@ -31,7 +32,18 @@ def add_review_notes(review: Review, context: CommandContext) -> None:
         review.changes = replace(review.changes, notes=(*review.changes.notes, *notes))
 
 
-def work_tree_lines(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[str, ...]:
+def git_lines(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[str, ...]:
+    """Return a line for each work tree that the agent of a session made with git, and for unlisted work in git directories."""
+    lines = _work_tree_lines(session, record, environ)
+    if not refs.may_have_commits(session, record):
+        return lines
+    from agent_dev.agent_git import read_unlisted  # few agents commit
+
+    found = read_unlisted.find_in_session(session, record, environ)
+    return (*lines, *describe_all(found[:_FEW], record, session))
+
+
+def _work_tree_lines(session: store.Session, record: store.Record, environ: dict[str, str]) -> tuple[str, ...]:
     """Return a line for each work tree that the agent of a session made with git; none if they cannot be read."""
     try:
         found = work_trees.find_work_trees(session, record, users.home_directory(environ), environ)

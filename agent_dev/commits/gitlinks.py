@@ -1,12 +1,11 @@
 """Submodules updated by a session's commits: old and new commit, and the log between."""
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 from agent_dev.agent_git import commits, program
 from agent_dev.agent_git.repositories import AgentRepository, list_repositories
-from agent_dev.fs import read_regular
+from agent_dev.agent_git.submodules import find_submodule_git_dirs
 from agent_dev.git import bare, commit_reader
 from agent_dev.git.bare import BareRepository
 from agent_dev.git.formats.commit_format import Commit, ParsedCommit, parse_log
@@ -15,7 +14,6 @@ from agent_dev.session import store
 
 GITLINK = 0o160000
 _MAX_LOG = 20  # listed commits per submodule update
-_MAX_DEPTH, _MAX_DIRECTORIES = 6, 500  # nesting of a submodule's name, searched directories
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,32 +91,3 @@ def read_submodule_log(repo: BareRepository, old: str, new: str) -> tuple[Commit
     excluded = (f"^{old}",) if old.strip("0") else ()
     code, output, _ = repo.run("log", f"-{_MAX_LOG}", "-z", "--format=%H%n%s", new, *excluded, "--")
     return None if code else parse_log(output)
-
-
-def find_submodule_git_dirs(folder: str) -> list[str]:
-    """Return the git dirs of submodules in a private git dir, without following links."""
-    found: list[str] = []
-    tops = [f"{folder}/modules", *(f"{entry.path}/modules" for entry in _subdirectories(f"{folder}/worktrees"))]
-    pending = [
-        (top, 0)
-        for top in tops
-        if read_regular.are_real_directories(folder) and read_regular.are_real_directories(os.path.dirname(top), "modules")
-    ]
-    for count, (path, depth) in enumerate(pending):
-        if read_regular.are_real_directories(path, "objects"):
-            found.append(path)
-        if depth < _MAX_DEPTH and count < _MAX_DIRECTORIES:
-            below = _subdirectories(f"{path}/modules" if path in found else path)
-            pending += [(entry.path, depth + 1) for entry in below]
-    return found
-
-
-def _subdirectories(path: str) -> "list[os.DirEntry[str]]":
-    try:
-        return (
-            [entry for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False)]
-            if read_regular.are_real_directories(path)
-            else []
-        )
-    except OSError:
-        return []

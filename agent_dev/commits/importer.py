@@ -7,6 +7,7 @@ from itertools import chain
 
 from agent_dev.agent_git import program, quarantine
 from agent_dev.agent_git.changes import HEADS, OPERATION_MARKERS
+from agent_dev.agent_git.submodules import find_submodule_git_dirs
 from agent_dev.commits import destinations, gitlinks, lfs_and_submodules, merge_conflicts, risks, worktree
 from agent_dev.commits.destinations import ImportContext, RefDestination
 from agent_dev.commits.import_plan import FilePlan, ImportInputs, IndexStat
@@ -162,7 +163,7 @@ def _with_logs(work: ImportContext, conflicts: tuple[ConflictDetails, ...]) -> t
     """Add the commits of submodules to conflicts. Raises CommandFailed."""
     if not any(GITLINK in (one.conflict.yours[0], one.conflict.agent[0]) for one in conflicts):
         return conflicts
-    user_objects = tuple(f"{one}/objects" for one in gitlinks.find_submodule_git_dirs(work.source.common))
+    user_objects = tuple(f"{one}/objects" for one in find_submodule_git_dirs(work.source.common))
     with gitlinks.open_submodule_objects(work.source, work.review.environ, user_objects) as repo:
         return tuple(merge_conflicts.add_submodule_log(one, partial(gitlinks.read_submodule_log, repo)) for one in conflicts)
 

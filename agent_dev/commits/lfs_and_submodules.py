@@ -6,8 +6,8 @@ from contextlib import ExitStack, contextmanager
 
 from agent_dev.agent_git import quarantine
 from agent_dev.agent_git.quarantine import GitDirPair
+from agent_dev.agent_git.submodules import find_submodule_git_dirs
 from agent_dev.commits.destinations import ImportContext
-from agent_dev.commits.gitlinks import find_submodule_git_dirs
 from agent_dev.commits.report import GITLINK
 from agent_dev.errors import CommandFailed, RefusedCommits
 from agent_dev.git import bare, commit_reader, user_refs

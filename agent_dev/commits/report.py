@@ -5,6 +5,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from agent_dev.agent_git.changes import GitChanges
+from agent_dev.agent_git.read_unlisted import find_in_reflogs, find_in_submodules
+from agent_dev.agent_git.unlisted_work import UnlistedWork
 from agent_dev.commits.assess import CommitRules
 from agent_dev.commits.gitlinks import SubmoduleChange, find_submodule_changes
 from agent_dev.commits.prefetch import RunningQueries, start_queries
@@ -42,6 +44,7 @@ class CommitReport:
     `user_edits`: by commit, paths with edits uncommitted at the session's start. `submodule_changes`: updated submodules.
     `risks`: by commit and path, reasons for a review. `worktree_only`: by commit, paths whose contents only the work tree has.
     `renames`: by commit, the old paths of renamed files by their new ones, by git's detection with `rename_similarity`.
+    `unlisted`: work in its submodules and reflogs. `session`: the name, for commands.
     """
 
     changes: GitChanges
@@ -54,6 +57,8 @@ class CommitReport:
     worktree_only: Mapping[str, frozenset[bytes]] = field(default_factory=dict)
     renames: Mapping[str, Mapping[bytes, bytes]] = field(default_factory=dict)
     rename_similarity: int = store.DEFAULT_SIMILARITY
+    unlisted: tuple[UnlistedWork, ...] = ()
+    session: str = ""
 
 
 def create_reports(review: Review) -> tuple[CommitReport, ...]:
@@ -66,7 +71,9 @@ def finish_report(review: Review, queries: RunningQueries) -> CommitReport:
     """Return the report on one repository, from queries that run already."""
     source = queries.source
     git_changes, repo, tree = queries.finish_read(), queries.repo, OverlayView(review, source.root)
-    report = CommitReport(git_changes, source.root, source.path)
+    unlisted = (*find_in_reflogs(source, review.environ), *find_in_submodules(source, review.environ))
+    name = str(review.record["name"] or review.session.id)
+    report = CommitReport(git_changes, source.root, source.path, unlisted=unlisted, session=name)
     with _start_read(repo, inspected_blobs(git_changes.commits)) as finish_texts:
         uncommitted, at_head = _compare_with_head(tree, queries, git_changes.commits)
         if not (review.changes.changes or git_changes.commits or queries.start_commit != queries.head_commit):

@@ -7,8 +7,12 @@ _ESCAPES = {"n": "\n", "t": "\t", "b": "\b"}
 
 def is_sha256(config: bytes) -> bool:
     """Return whether a repository with this configuration uses SHA-256 object ids (`extensions.objectFormat`)."""
-    values = [value for section, name, value in _variables(config) if (section, name) == ("extensions", "objectformat")]
-    return values[-1:] == ["sha256"]
+    return read_values(config, "extensions", "objectformat")[-1:] == ["sha256"]
+
+
+def read_values(config: bytes, section: str, name: str) -> list[str]:
+    """Return the values of a variable, both names in lower case; a section with any subsection has a space after its name."""
+    return [value for *names, value in _variables(config) if names == [section, name]]
 
 
 def _variables(config: bytes) -> Iterator[tuple[str, str, str]]:

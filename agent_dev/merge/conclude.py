@@ -9,6 +9,7 @@ from itertools import chain
 
 from agent_dev.agent_git import refs
 from agent_dev.agent_git.repositories import list_repositories
+from agent_dev.agent_git.unlisted_work import UnlistedWork
 from agent_dev.errors import AgentDevError
 from agent_dev.fs import acl, attribute_digest, background_removal, dir_tree, durable, walk
 from agent_dev.fs.entry import Entry, FileType, Key, parents_of
@@ -88,7 +89,7 @@ def _remove_applied(merge: merge_execution.Merge, review: Review, place: store.S
     keys, recorded = {change.key for change in applied}, _recorded_earlier(merge)
     remaining = tuple(change for change in review.changes.changes if change.key not in keys)
     del keys  # much memory for 100,000
-    is_all = not remaining and not review.changes.problems and not has_commits_left(review)  # unreadable changes stay
+    is_all = not (remaining or review.changes.problems or has_commits_left(review) or find_unlisted_work(review))
     if is_all:
         _write_state(review, store.MERGED)
     if remaining:
@@ -149,6 +150,17 @@ def has_commits_left(review: Review) -> bool:
         return any(commits.list_undecided(source, review.environ) for source in sources)
     except AgentDevError:
         return True
+
+
+def find_unlisted_work(review: Review) -> tuple[UnlistedWork, ...]:
+    """Return the work in a session's submodules that only the session has."""
+    if not refs.have_refs_changed(review.session, review.record):
+        return ()
+    from agent_dev.agent_git import read_unlisted  # few agents commit
+
+    sources = list_repositories(review.session, review.record)
+    found = (one for source in sources for one in read_unlisted.find_in_submodules(source, review.environ))
+    return tuple(one for one in found if one.has_content)
 
 
 def _unknown_paths(tree: dir_tree.Tree, base: Mapping[bytes, Entry], skip: tuple[bytes, ...]) -> tuple[bytes, ...]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from itertools import chain
 
+from agent_dev.agent_git.unlisted_work import UnlistedWork
 from agent_dev.diff import merge3
 from agent_dev.diff import partial_selection as choices
 from agent_dev.diff.partial_selection import LineSelection
@@ -49,6 +50,7 @@ class MergeResult:
     hard_linked: tuple[Key, ...] = ()  # files with hard links: the other names keep the old content
     partly: int = 0  # number of applied files of which a part stays in the session
     has_commits_left: bool = False  # it applied files, and the session still has commits that were not imported
+    unlisted: tuple[UnlistedWork, ...] = ()  # it applied files, and the session still has work in submodules
 
 
 def plan_selection(review: Review, selection: Selection, requested: frozenset[Key]) -> MergePlan:
@@ -276,7 +278,10 @@ def _carry_out(review: Review, planned: MergePlan, state_dir: store.Store, notic
                 _remove_preparations(merging, state_dir)
     conflicts = (*planned.conflicts, *not_applied)
     has_commits = home is None and is_done and not is_all and conclude.has_commits_left(review)
-    return MergeResult(merge_id if is_done else "", taken, planned.skipped, conflicts, is_all, split, partly, has_commits)
+    unlisted = conclude.find_unlisted_work(review) if home is None and is_done and not is_all else ()
+    return MergeResult(
+        merge_id if is_done else "", taken, planned.skipped, conflicts, is_all, split, partly, has_commits, unlisted
+    )
 
 
 def _not_applied(

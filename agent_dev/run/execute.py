@@ -256,7 +256,7 @@ def _may_have_changes(session: store.Session, record: store.Record) -> bool:
         private = {".git"} if refs.has_private_git_dir(record, number) else set()
         if set(os.listdir(session.root(number, "").upper)) - private:
             return True
-    return refs.have_refs_changed(session, record)
+    return refs.may_have_commits(session, record)
 
 
 def _cancel_snapshot(pid: int) -> None:

@@ -4,7 +4,7 @@ import os
 import time
 from collections.abc import Callable
 
-from agent_dev.agent_git import commits, current_refs, refs
+from agent_dev.agent_git import commits, current_refs, read_unlisted, refs, unlisted_work
 from agent_dev.agent_git.repositories import list_repositories
 from agent_dev.errors import AgentDevError
 from agent_dev.merge.review import ReviewFindings, open_review
@@ -43,12 +43,18 @@ def finish_session(
     store.sync_record(session)
     contents = _count(session, record, environ)
     if not (contents.changes or contents.commits or contents.refs or record.get("undone")):
-        contents = replace(contents, notice=remains())
+        contents = replace(contents, notice=remains() or _unlisted_notice(session, record, environ))
         if not contents.notice and has_merge(session):  # an undo restores its changes to the session
             store.write_record(session, {**store.read_record(session), "state": store.MERGED}, is_durable=True)
         elif not contents.notice:
             removal.remove_session_now(session)
     return contents
+
+
+def _unlisted_notice(session: store.Session, record: store.Record, environ: dict[str, str]) -> str:
+    """Return the notice for a session whose only work is in submodules or reflogs; "" for none."""
+    found = read_unlisted.find_in_session(session, record, environ)
+    return "\n".join(unlisted_work.describe_all(found, record, session))
 
 
 def has_merge(session: store.Session) -> bool:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable
 
+from agent_dev.agent_git.read_unlisted import find_in_session
 from agent_dev.errors import AgentDevError
 from agent_dev.fs.entry import Key
 from agent_dev.merge import merge
@@ -169,7 +170,9 @@ def _make_namer(review: Review) -> Callable[[Key], str]:
 def _is_waiting(review: Review, context: CommandContext, merged: merge.MergeResult, *, has_commits: bool) -> bool:
     """Return whether the session holds more than ignored files; if it does not, move it to the trash."""
     table = review.changes.by_key()
-    if has_commits or any(not table[one.key].is_ignored for one in merged.skipped):
+    if has_commits or merged.unlisted or any(not table[one.key].is_ignored for one in merged.skipped):
+        return True
+    if not merged.id and any(one.has_content for one in find_in_session(review.session, review.record, review.environ)):
         return True
     record = store.read_record(review.session)
     if record["state"] != store.MERGED:

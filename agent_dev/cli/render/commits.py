@@ -77,7 +77,7 @@ def _print_report(report: CommitReport) -> None:
 
 
 def describe_other_changes(report: CommitReport) -> Iterator[str]:
-    """Yield the changes of the session's git directory except commits: moved refs, stashes, unfinished operations."""
+    """Yield the changes of the session's git directory except commits: refs, stashes, operations, work in submodules."""
     found = report.changes
     if found.fetched_count:
         yield f"fetched to remote branches only: {format_count(found.fetched_count, 'commit')}"
@@ -86,6 +86,8 @@ def describe_other_changes(report: CommitReport) -> Iterator[str]:
         yield f"stash: {visible(stash.subject)} ({stash.id[:_SHORT]}), not imported"
     for operation in found.operations_in_progress:
         yield f"{operation} in progress, not imported"
+    for work in report.unlisted:
+        yield visible(work.describe(report.session))
 
 
 def describe_uncommitted(report: CommitReport) -> Iterator[str]:
@@ -355,6 +357,17 @@ def _report_as_json(report: CommitReport) -> dict[str, object]:
         "stashes": [{"id": one.id, "subject": one.subject} for one in found.stashes],
         "in_progress": list(found.operations_in_progress),
         "submodules": [submodule_as_json(one) for one in report.submodule_changes],
+        "unlisted": [
+            {
+                "submodule": one.path or None,
+                "commits": one.commits,
+                "unreferenced": one.unreferenced,
+                "stashes": one.stashes,
+                "refs": one.refs,
+                "problem": one.problem or None,
+            }
+            for one in report.unlisted
+        ],
         "start": found.start_branch or None,
         "head": found.head_branch or None,
         "uncommitted": None if report.uncommitted is None else [os.fsdecode(path) for path in report.uncommitted],

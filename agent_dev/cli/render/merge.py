@@ -3,6 +3,7 @@
 import os
 from collections.abc import Mapping, Sequence
 
+from agent_dev.agent_git.unlisted_work import describe_all
 from agent_dev.cli.render.format import (
     MAX_ROWS,
     change_row,
@@ -111,9 +112,8 @@ def _reasons_left(result: MergeResult) -> str:
 
 def _next_command(result: MergeResult, review: Review) -> str:
     """Return what to do with the changes that are left; if git ignores all of them, they are seldom wanted."""
-    has_more = (
-        result.conflicts or result.partly or result.has_commits_left or any(one.reason != _IGNORED for one in result.skipped)
-    )
+    is_more_left = result.partly or result.has_commits_left or result.unlisted
+    has_more = result.conflicts or is_more_left or any(one.reason != _IGNORED for one in result.skipped)
     if has_more or not (result.id and result.applied) or review.is_running or review.record.get("is_restore"):
         return "agent-dev merge shows them"
     return f"agent-dev discard {visible(str(review.record['name'] or review.session.id))} moves them to the trash"
@@ -140,14 +140,22 @@ def _print_total(result: MergeResult, review: Review, action: str, *, is_dry: bo
             print_line(
                 f"hint: agent-dev merge {name} --commits imports its commits, agent-dev commits {name} --decline declines them"
             )
+        for line in _describe_unlisted(result, review):
+            print_line(line)
 
 
 def _describe_left(result: MergeResult, review: Review, *, none: str = "nothing") -> str:
     """Return what a merge left in the session: `2 left`, `2 changes and commits left`; `none`: the word for nothing."""
     count = count_left(result, review)
-    parts = [format_count(count, "change") if result.has_commits_left else str(count)] if count else []
-    parts += ["commits"] if result.has_commits_left else []
-    return f"{' and '.join(parts) or none} left"
+    others = ["commits"] if result.has_commits_left else []
+    others += ["work in submodules"] if result.unlisted else []
+    parts = [format_count(count, "change") if others else str(count)] if count else []
+    return f"{' and '.join((*parts, *others)) or none} left"
+
+
+def _describe_unlisted(result: MergeResult, review: Review) -> tuple[str, ...]:
+    lines = describe_all(result.unlisted, review.record, review.session) if result.unlisted else ()
+    return tuple(map(visible, lines))
 
 
 def count_left(result: MergeResult, review: Review) -> int:
@@ -173,7 +181,8 @@ def describe_merge(result: MergeResult, stale: Sequence[SkippedChange], review: 
     kept = len(result.applied) - count
     suffix = f", yours kept in {kept}" if kept else ""
     merged = f"{format_count(count, 'change')} merged{suffix}, {_describe_left(result, review, none='nothing is')} in the session"
-    return (*lines, merged, f"{undo_command(roots, result.id)} reverts it (merge {result.id})")
+    rest = _describe_unlisted(result, review)
+    return (*lines, merged, *rest, f"{undo_command(roots, result.id)} reverts it (merge {result.id})")
 
 
 def print_export(count: int, target: str, deleted: Sequence[str], *, is_patch: bool) -> None:

@@ -24,8 +24,9 @@ def print_result(result: TransactionResult) -> None:
     _print_merged(result)
     if result.session:
         commits = f"{result.commits} commit{'s' * (result.commits != 1)}" if result.commits else ""
-        files = "skipped changes" if result.skipped or not commits else ""
-        console.notify(f"session {result.name} is waiting with {' and '.join(filter(None, (commits, files)))}")
+        files = "skipped changes" if result.skipped else ""
+        parts = " and ".join(filter(None, (commits, files))) or f"work in git directories (agent-dev commits {result.name})"
+        console.notify(f"session {result.name} is waiting with {parts}")
 
 
 def _print_merged(result: TransactionResult) -> None:

@@ -114,6 +114,11 @@ COMMIT_REPORT = {
     "stashes": SUBJECTS,
     "in_progress": list_of(STRING),
     "submodules": list_of(SUBMODULE),
+    "unlisted": list_of(
+        mapping(
+            submodule=nullable(STRING), commits=COUNT, unreferenced=COUNT, stashes=COUNT, refs=COUNT, problem=nullable(STRING)
+        )
+    ),
     "start": nullable(STRING),
     "head": nullable(STRING),
     "uncommitted": nullable(PATHS),
