@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.harness.reference import json_schemas
+from tests.harness.reference import json_schemas, schema_types
 
 _BY_LINE = ("backup", "watch")  # subcommands that print a document per line
 
@@ -26,4 +26,4 @@ def check_document(words: Sequence[str | Path], stdout: str) -> None:
 def _validator(name: str) -> Any:
     from jsonschema import Draft202012Validator  # most tests need none
 
-    return Draft202012Validator(json_schemas.strict(json_schemas.SCHEMAS[name]))
+    return Draft202012Validator(schema_types.strict(json_schemas.SCHEMAS[name]))

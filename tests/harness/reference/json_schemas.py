@@ -6,7 +6,6 @@ without further keys, so that no key stays undeclared.
 
 import json
 from pathlib import Path
-from typing import Any
 
 from tests.harness.reference.schema_types import (
     ANY,
@@ -586,16 +585,6 @@ def make_schema(name: str) -> str:
     """Return the published schema of a document, as text."""
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": f"agent-dev: {name}"}
     return json.dumps({**head, **SCHEMAS[name]}, indent=1) + "\n"
-
-
-def strict(schema: Any) -> Any:
-    """Return a schema that rejects keys that it does not declare."""
-    if isinstance(schema, list):
-        return [strict(one) for one in schema]
-    if not isinstance(schema, dict):
-        return schema
-    closed = {"additionalProperties": False} if schema.get("type") == "object" else {}
-    return {key: strict(value) for key, value in schema.items()} | closed
 
 
 def write_all() -> None:

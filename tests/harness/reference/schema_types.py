@@ -41,3 +41,13 @@ def entries(keys: dict[str, Schema]) -> Schema:
 def document(**keys: Schema) -> Schema:
     """Return the schema of a whole document."""
     return entries({"version": {"const": 1}, **keys})
+
+
+def strict(schema: Any) -> Any:
+    """Return a schema that rejects keys that it does not declare."""
+    if isinstance(schema, list):
+        return [strict(one) for one in schema]
+    if not isinstance(schema, dict):
+        return schema
+    closed = {"additionalProperties": False} if schema.get("type") == "object" else {}
+    return {key: strict(value) for key, value in schema.items()} | closed
