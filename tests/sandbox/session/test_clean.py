@@ -114,8 +114,9 @@ def test_a_setting_that_the_screen_would_refuse_is_reported(agent_dev: AgentDev)
     config.write_text("keys: {nosuchaction: x}\n")
     done = agent_dev("config")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "config.yaml: keys: unknown action nosuchaction\n" in done.stderr
-    assert found(agent_dev)["screen"] == ("config.yaml: keys: unknown action nosuchaction", True)
+    problem = f"{config}:1: keys.nosuchaction: unknown id"
+    assert f"{problem}\n" in done.stderr
+    assert found(agent_dev)["screen"] == (problem, True)
 
 
 def test_the_text_output_lists_the_same_entries(agent_dev: AgentDev) -> None:
