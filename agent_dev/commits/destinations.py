@@ -95,7 +95,7 @@ def plan_branch(work: ImportContext, branch: AgentBranch) -> RefDestination:
     is_here = work.user_git.read_head_branch() == branch.name
     if not is_here and _is_checked_out(work, branch.name):
         return _keep_as_ref(work, branch, "the branch is checked out in another work tree")
-    if _is_ancestor(work, current, branch.tip):
+    if _is_ancestor(work, current, branch.tip) and not _has_removed_commits(work, branch, current):
         return RefDestination(RefUpdate(branch.name, current, _fast_forward(work, branch, current)), is_here)
     return _diverged(work, branch, current, is_here=is_here)
 
@@ -129,9 +129,16 @@ def _diverged(work: ImportContext, branch: AgentBranch, current: str, *, is_here
     if imported_branches.read_imported_branches(work.source).get(branch.name) == branch.tip:
         raise _no_new_commits(work, branch)  # they were imported as other commits
     reason = "the branch has new commits" if current != branch.before else "the agent dropped commits that the branch has"
+    reason = "you removed commits that the agent's branch has" if _has_removed_commits(work, branch, current) else reason
     return _keep_as_ref(
         work, branch, reason, next_=f"agent-dev merge {work.label} --commits{format_commits_value(work.options)} --onto-current"
     )
+
+
+def _has_removed_commits(work: ImportContext, branch: AgentBranch, current: str) -> bool:
+    """Return whether the user removed commits from a branch that the agent's still has: a fast-forward would restore them."""
+    before = branch.before
+    return bool(before) and before != current and _is_ancestor(work, current, before) and _is_ancestor(work, before, branch.tip)
 
 
 def _is_ancestor(work: ImportContext, one: str, other: str) -> bool:

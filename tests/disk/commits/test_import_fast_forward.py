@@ -1,6 +1,8 @@
 """Commits are imported onto the user's branch, with files and index; if the branch cannot be fast-forwarded, it stays."""
 
 import shutil
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -81,6 +83,29 @@ def test_a_moved_branch_stays_and_the_commits_are_imported_as_a_ref(session: Git
     assert status(session.root) == ""
     session.undo()
     assert kept not in refs(session.root)
+
+
+@pytest.fixture
+def later_session(tmp_path: Path, root: Path) -> Iterator[GitSession]:
+    """A session that began after a commit of the user's, which the user has removed since."""
+    (root / "removed").write_text("x\n")
+    commit(root, "removed")
+    with GitSession(tmp_path, root) as made:
+        yield made
+
+
+def test_commits_that_the_user_removed_stay_removed(later_session: GitSession) -> None:
+    made = later_session.commit("one", a__txt="agent\n")
+    later_session.end()
+    git(later_session.root, "reset", "-q", "--hard", "HEAD~1")
+    before = head(later_session.root)
+    done = later_session.import_commits()
+    assert (done.reason, done.after) == ("you removed commits that the agent's branch has", made)
+    assert head(later_session.root) == before
+    later_session.import_commits(onto_current=True)
+    assert head(later_session.root, "HEAD~1") == before
+    assert (later_session.root / "a.txt").read_text() == "agent\n"
+    assert not (later_session.root / "removed").exists()
 
 
 def test_commits_are_rebased_onto_concurrent_commits_of_the_user(session: GitSession) -> None:
