@@ -35,4 +35,4 @@ def test_limits_and_keys_are_shown_with_their_lines(user: User, tmp_path: Path, 
     path = user.write("config.yaml", "keys:\n  apply: x\nlimits:\n  memory: 8G\n")
     config.run([], command_context(RunOptions(directory=str(tmp_path)), user.environ), RunOptions(directory=str(tmp_path)))
     shown = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
-    assert {f'limits ["memory", 8589934592] ({path}:4)', f'keys ["apply", "x"] ({path}:2)'} < set(shown)
+    assert {f"limits memory=8G ({path}:4)", f'keys ["apply", "x"] ({path}:2)'} < set(shown)

@@ -34,11 +34,11 @@ def session(tmp_path: Path) -> Iterator[EndedSession]:
         b"empty": Node(FILE, b""),
         b"plain": Node(FILE, b"".join(b"plain %d\n" % number for number in range(20))),
         b"renamed": Node(FILE, OTHER + b"renamed\n"),
-        b"ig": Node(DIRECTORY),
+        b"ig": Node(DIRECTORY, mode=0o755),
         b"ig/old": Node(FILE, b"old\n"),
     }
     marks = [
-        UpperEntry(b"ig", Node(DIRECTORY)),
+        UpperEntry(b"ig", Node(DIRECTORY, mode=0o755)),
         *(UpperEntry(path, None) for path in (b"exact", b"edited", b"link", b"empty", b"plain", b"renamed")),
         UpperEntry(b"replaced", Node(SYMLINK, b"ig/replaced")),
         UpperEntry(b"renamed2", Node(FILE, OTHER + b"renamed\n")),
