@@ -78,7 +78,8 @@ def test_an_agent_uses_its_model_with_a_key_that_it_never_sees(agent_dev: AgentD
             (upper,) = agent_dev.state.glob(f"sessions/{session}/**/seen.txt")
             assert REAL not in upper.read_text()
             assert VARIABLES[agent] in upper.read_text()
-            shown = json.loads(agent_dev.do("--net", "allow", "show", "--json", "--all", agent))["rows"]
+            done = agent_dev("--net", "allow", "show", "--json", "--all", agent, env={"MY_KEY": REAL})
+            shown = json.loads(done.stdout)["rows"]
             listed = {row["value"] for row in shown if row["name"] in ("allow", "deny")}
             assert set(seen) - {API} - listed <= NOT_NEEDED[agent]
             telemetry = [row for name in seen for row in seen[name] if f"denied by the rule {name}" in row.get("why", "")]
