@@ -70,7 +70,8 @@ def restore_deleted(one: ListedSession, path: str) -> rollback.RollbackResult:
         deleted_nodes = _find_deleted(one, record, lower)
     finally:
         lower.close()
-    wanted = {found: node for found, (_, node) in deleted_nodes.items() if not path or restore_plan.is_within(found, (path,))}
+    wanted = {found: last for found, last in deleted_nodes.items() if not path or restore_plan.is_within(found, (path,))}
     if not wanted:
         raise UsageError(message=f"no deleted files at {path}", hint="agent-dev deleted lists deleted files")
-    return rollback.restore_deleted_files(one, wanted)
+    checkpoints = {found: about.checkpoint for found, (about, _) in wanted.items()}
+    return rollback.restore_deleted_files(one, {found: node for found, (_, node) in wanted.items()}, checkpoints)

@@ -351,15 +351,18 @@ def _reader(session: store.Session, lower: live_session.LowerLayer) -> Callable[
 # Deleted files
 
 
-def restore_deleted_files(one: ListedSession, deleted: Table) -> RollbackResult:
-    """Restore deleted files of the first root in a running or locked session; a checkpoint is taken first."""
+def restore_deleted_files(one: ListedSession, deleted: Table, checkpoints: Mapping[str, int]) -> RollbackResult:
+    """Restore deleted files of the first root in a running or locked session; a checkpoint is taken first.
+
+    `checkpoints`: the numbers of those that have the files, by path; 0 for the repository's own files.
+    """
     if one.state != store.RUNNING:
-        return _put_back(one.session, deleted, is_running=False)
+        return _put_back(one.session, deleted, checkpoints, is_running=False)
     with _lock_rollback(one.session):
-        return _put_back(one.session, deleted, is_running=True)
+        return _put_back(one.session, deleted, checkpoints, is_running=True)
 
 
-def _put_back(session: store.Session, deleted: Table, *, is_running: bool) -> RollbackResult:
+def _put_back(session: store.Session, deleted: Table, checkpoints: Mapping[str, int], *, is_running: bool) -> RollbackResult:
     record = store.read_record(session)
     before, pieces = checkpoint_store.take_with_pieces(
         session, record, (checkpoint_store.ROLLBACK, "restore deleted files"), always=True
@@ -383,6 +386,8 @@ def _put_back(session: store.Session, deleted: Table, *, is_running: bool) -> Ro
         name = _SHOWN_TEMP if is_running else _TEMP
         if not is_running:
             _mark_pending(session, before.number, ())  # if killed, the next command reverts it
+        for number in {*checkpoints.values()} - {0}:
+            _forget_edits(session, number, 0, frozenset(path for path in deleted if checkpoints[path] == number))
         problems = _with_temp(root, folder, (name, _reader(session, lower)), steps)
         if not is_running:
             _clear_pending(session)

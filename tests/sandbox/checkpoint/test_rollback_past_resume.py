@@ -77,6 +77,16 @@ def test_a_rollback_by_the_agent_itself_keeps_the_users_edit(agent_dev: AgentDev
     assert (texts / "a").read_text() == f"A{LINES}USER\n"
 
 
+def test_a_deleted_file_of_an_older_checkpoint_conflicts_with_the_users_edit(agent_dev: AgentDev, texts: Path) -> None:
+    agent_dev.do("--no-merge", "--", *PREPEND, "a", "b")
+    agent_dev.do("merge", "--take", "a")
+    edit(texts / "a")
+    agent_dev.do("--no-merge", "resume", "--", "rm", "a")
+    agent_dev.do("deleted", "--restore", "a")
+    assert "conflict: a: its content is unknown on one side" in merge_all(agent_dev)
+    assert (texts / "a").read_text() == f"A{LINES}USER\n"
+
+
 # Directories that became something else
 
 
