@@ -60,7 +60,7 @@ def test_the_name_of_a_running_session_is_refused(agent_dev: AgentDev) -> None:
     with waiting_agent(agent_dev, "true", "--name", "mine") as process:
         assert agent_dev("--name", "mine", "--", "true").stderr.splitlines() == [
             "agent-dev: --name mine: a running session of this repository has that name",
-            "agent-dev: hint: use another name, or agent-dev stop mine first",
+            "agent-dev: hint: use another name, or first agent-dev stop mine",
         ]
         end(process)
 
