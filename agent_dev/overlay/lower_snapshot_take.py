@@ -62,7 +62,7 @@ def _store_replaced_rows(
     now = request.since or time.time_ns()
     for number, (table, (header, columns)) in enumerate(zip(older, packed, strict=False)):
         new = Table(header, [memoryview(column) for column in columns])
-        changed = {path for path, *_ in table.identities() ^ new.identities()}
+        changed = {*table.differing_paths(new), *new.differing_paths(table)}
 
         def encoded_row(path: bytes, table: Table = table) -> bytes:
             return fast_json.dumps(table.row(path)) if path in table else raw_json.NULL
