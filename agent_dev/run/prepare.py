@@ -36,9 +36,6 @@ if TYPE_CHECKING:
 else:
     SharedSocket = object
 
-_AGENT_HOME = "the agent home"
-
-
 _OF_THE_KERNEL = ("/dev", "/proc")
 
 
@@ -301,7 +298,7 @@ def protected_paths(prepared: PreparedRun, trusted_files: tuple[str, ...] = ()) 
         home=prepared.machine.home,
         own_directories=(
             ("the state directory", prepared.store.path),
-            (_AGENT_HOME, prepared.agent_home),
+            (unsafe_paths.AGENT_HOME, prepared.agent_home),
             ("the cache", prepared.cache_folder),
         ),
         mounts=_mounts(),
@@ -320,7 +317,7 @@ def _refuse(prepared: PreparedRun, request: RunRequest) -> None:
         *(unsafe_paths.RequestedPath("--overlay", path, is_root=True) for path in prepared.overlays),
         *(unsafe_paths.RequestedPath("--ro", path) for path in prepared.ro),
         *(unsafe_paths.RequestedPath("--rw", path, is_writable=True) for path in prepared.rw),
-        unsafe_paths.RequestedPath(_AGENT_HOME, prepared.agent_home, is_writable=True),
+        unsafe_paths.RequestedPath(unsafe_paths.AGENT_HOME, prepared.agent_home, is_writable=True),
     )
     refusal = unsafe_paths.refusal_reason(wanted, protected)
     if refusal:

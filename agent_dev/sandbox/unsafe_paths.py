@@ -3,6 +3,7 @@
 from agent_dev.paths import RUN, is_below
 from agent_dev.value import Value
 
+AGENT_HOME = "the agent home"  # the label of a path that is requested and protected
 _OWN_MOUNTS = (RUN, "/var/tmp")  # mounted below directories of the system
 
 

@@ -9,7 +9,7 @@ from agent_dev.agents import catalogue
 from agent_dev.cli.options import from_options
 from agent_dev.cli.parser import make_parser
 from agent_dev.cli.setup.questions import HOMES
-from agent_dev.config import validators
+from agent_dev.config import load, validators
 from agent_dev.config.new_config import NewSettings
 from agent_dev.config.options import RunOptions, parse_limit_option
 from agent_dev.config.profile import NETS, OFF, SHARES
@@ -18,7 +18,7 @@ from agent_dev.git import repository
 from agent_dev.linux import users
 from agent_dev.policy.load import load_policy
 from agent_dev.sandbox import plan
-from agent_dev.sandbox.unsafe_paths import ProtectedPaths, RequestedPath, refusal_reason
+from agent_dev.sandbox.unsafe_paths import AGENT_HOME, ProtectedPaths, RequestedPath, refusal_reason
 from agent_dev.session.sessions import CommandContext
 
 
@@ -71,14 +71,19 @@ def answers_with_options(args: argparse.Namespace, before: NewSettings, environ:
 
 
 def check_home(args: argparse.Namespace, answers: NewSettings, context: CommandContext) -> None:
-    """Raise UsageError if --home names a home with which every run in the user's repository would be refused."""
+    """Raise UsageError if --home names a home with which runs in the user's repository would be refused."""
     if not args.home:
         return
     home = users.home_directory(context.environ)
     own = os.path.realpath(plan.agent_home_path(context.profile.replace(home=answers.home), home, context.root))
     in_repository = repository.find_location(context.cwd).git is not None and not paths.is_below(home, context.root)
-    wanted = (RequestedPath("the repository", context.root),) if in_repository else ()
-    if refusal := refusal_reason(wanted, ProtectedPaths(home, (("the agent home", own),))):
+    wanted = [RequestedPath("the repository", context.root)] if in_repository else []
+    protected = ProtectedPaths(
+        home=home,
+        own_directories=(("the state directory", context.store.path), (AGENT_HOME, own)),
+        trusted_files=load.settings_paths(home, context.environ),
+    )
+    if refusal := refusal_reason((*wanted, RequestedPath(AGENT_HOME, own, is_writable=True)), protected):
         raise UsageError(message=f"--home {args.home}: {refusal[0]}", hint="agent-dev init --home ~/aihome")
 
 

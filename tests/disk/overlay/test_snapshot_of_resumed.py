@@ -140,3 +140,14 @@ def test_rows_before_a_merge_are_stored_in_two_steps(tmp_path: Path) -> None:
     assert dict(rows_before_merge.stored_rows(folder, "s.1", 1)) == {"a": b"[4]"}
     assert rows_before_merge.edited(folder, 0, 0) == {"a": b"[1]", "b": raw_json.NULL}
     assert rows_before_merge.edited(folder, 1, 0) == {}
+
+
+def test_a_reader_waits_for_the_snapshot_of_the_present_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest = tmp_path / "manifest"
+    manifest.write_bytes(b"older")
+    os.utime(manifest, ns=(1000, 1000))
+    monkeypatch.setattr("time.sleep", lambda _seconds: manifest.write_bytes(b"new"))
+    lower_snapshot.wait_until_taken(str(tmp_path), 1000, 60)
+    assert manifest.read_bytes() == b"older"
+    lower_snapshot.wait_until_taken(str(tmp_path), 2000, 60)
+    assert manifest.read_bytes() == b"new"

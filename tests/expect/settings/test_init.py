@@ -1,5 +1,6 @@
 """`agent-dev init` on a terminal and in a script: it writes config.yaml, and never over an existing one unasked."""
 
+import os
 import re
 import signal
 from pathlib import Path
@@ -206,6 +207,7 @@ def test_a_dry_run_prints_the_file(agent_dev: AgentDev, config: Path) -> None:
         (("--home", "~/{x}"), "brace"),
         (("--home", "projekt"), "--home projekt: the repository "),
         (("--home", "/"), "contains your home directory"),
+        (("--home", os.path.dirname(os.__file__)), "which agent-dev trusts"),
     ],
 )
 def test_bad_options_change_nothing(agent_dev: AgentDev, config: Path, words: tuple[str, ...], message: str) -> None:
