@@ -69,6 +69,10 @@ def test_a_new_file_of_both_sides_is_a_conflict_after_a_rollback(agent_dev: Agen
 
 def test_a_rollback_by_the_agent_itself_keeps_the_users_edit(agent_dev: AgentDev, texts: Path, tmp_path: Path) -> None:
     (tmp_path / "inside.yaml").write_text("tx_inside: true\n")
+    (texts / "many").mkdir()
+    for number in range(5000):  # so that the lower snapshot takes longer than the rollback
+        (texts / f"many/{number}").touch()
+    commit(agent_dev)
     agent_dev.do("--no-merge", "--", *PREPEND, "a", "b")
     agent_dev.do("merge", "--take", "a")
     edit(texts / "a")
